@@ -6,7 +6,7 @@ loaded: import-linter and a test hold this module to it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -22,7 +22,8 @@ from syncverify.checker.kernel import Rejected, UnreadableError, accept, read
 from syncverify.checker.kernel.proof import FORMAT
 from syncverify.checker.open_launches import OpenLaunches, starts, symbols
 from syncverify.checker.outcome import Outcome
-from syncverify.driver.rechecked import Met, Rechecked, entries
+from syncverify.driver.posed import Found, Posed
+from syncverify.driver.rechecked import INDUCTION, Met, Rechecked, entries, given_values
 from syncverify.driver.shared_lists import expanded
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.model.events import System
@@ -30,17 +31,10 @@ from syncverify.symbolic.context import NotConcrete, SymbolicContext
 from syncverify.symbolic.inequalities import negated
 from syncverify.symbolic.path_condition import PathCondition
 
-KIND = "induction"
 #: What a claim that means nothing may lead to.
 _MALFORMED = (
     KeyError, IndexError, TypeError, ValueError, AttributeError, AssertionError, RecursionError,
 )  # fmt: skip
-
-
-def suffices(text: str, file: str) -> bool:
-    """Whether all certificates of a file are of this kind."""
-    kinds = [e.get("proof", {}).get("kind") for e in entries(text, file) if isinstance(e, dict)]
-    return bool(kinds) and all(k == KIND for k in kinds)
 
 
 def recheck(text: str, file: str, source: Any, facts: LaunchFacts) -> list[Rechecked]:
@@ -72,9 +66,7 @@ def _head(entry: Any, where: str) -> CertifiedKernel:
     name, text, policy, values, proof = take(entry, where, "kernel", "text", "policy", "values", "proof")
     if policy not in [str(p) for p in Policy]:
         raise RejectedError(f"{where}.policy", f"{policy!r} is no policy")
-    if not isinstance(values, dict):
-        raise RejectedError(f"{where}.values", "not an object")
-    given = {k: number(v, f"{where}.values.{k}") for k, v in values.items()}
+    given = given_values(values, f"{where}.values")
     return CertifiedKernel(name, text, Policy(policy), given, proof, f"{where}.proof")
 
 
@@ -92,7 +84,7 @@ def _of_ir(entry: Any, where: str, source: Any, facts: LaunchFacts) -> Rechecked
         raise RejectedError(f"{where}.text", "the certificate is of another text")
     met = of_kernel(kernel, e.given, e.policy, e.proof, e.where)
     scope = ScopeKind.PARTIAL if e.given else ScopeKind.ALL
-    return Rechecked(e.name, e.policy, scope, e.given, KIND, met)
+    return Rechecked(e.name, e.policy, scope, e.given, INDUCTION, met)
 
 
 def of_kernel(kernel: Any, given: Mapping[str, int], policy: Policy, proof: Any, where: str) -> Met:
@@ -116,7 +108,7 @@ def _of_ptx(entry: Any, where: str, source: Any, facts: LaunchFacts) -> Rechecke
     if e.text != source.hash:
         raise RejectedError(f"{where}.text", "the certificate is of another text")
     scope, values, met = of_entry(source.module, facts, e)
-    return Rechecked(e.name, e.policy, scope, values, KIND, met)
+    return Rechecked(e.name, e.policy, scope, values, INDUCTION, met)
 
 
 def of_entry(module: Any, facts: LaunchFacts, e: CertifiedKernel) -> tuple[ScopeKind, Mapping[str, int], Met]:
@@ -158,7 +150,7 @@ class Follower:
 
     def __post_init__(self) -> None:
         kind, problems = take(self.proof, self.where, "kind", "problems")
-        if kind != KIND:
+        if kind != INDUCTION:
             raise RejectedError(f"{self.where}.kind", f"{kind!r} is no proof for the kernel alone")
         self.problems = listed(problems, f"{self.where}.problems")
 
@@ -288,32 +280,4 @@ class _One:
         return out
 
 
-@dataclass(frozen=True, slots=True)
-class Posed:
-    """Open launches as the check of a PTX entry poses them."""
-
-    sizes: Mapping[str, tuple[int, int | None]]
-    facts: tuple[Any, ...]
-    systems: Callable[..., Any]
-    fixed: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """That every size is proved, or not, in the form that the check of a PTX entry takes."""
-
-    verdict: Verdict = Verdict.PROVED
-    rounds: str | None = None
-    values: Mapping[str, int] = field(default_factory=dict)
-    reason: str | None = None
-    diagnostics: tuple[Any, ...] = ()
-    stats: Mapping[str, int] = field(default_factory=dict)
-    graphs: tuple[Any, ...] = ()
-    parts: tuple[Any, ...] = ()
-    alone: bool = False
-    restores: bool = False
-    stopped: Mapping[int, str] = field(default_factory=dict)
-    launches: tuple[Mapping[str, int], ...] = ()
-
-
-__all__ = ["KIND", "of_entry", "of_kernel", "recheck", "suffices"]
+__all__ = ["of_entry", "of_kernel", "recheck"]

@@ -389,16 +389,17 @@ class _PtxCheck:
 
     def followed(self, report: KernelReport) -> Iterator[KernelReport]:
         """The report with a block size, an edit of the text or sizes that would help."""
-        from syncverify.driver.block_proposals import proposed_block
+        source, scope = self.source, self.options.scope
+        if report.verdict is Verdict.UNKNOWN:
+            from syncverify.driver.block_proposals import proposed_block
+
+            yield _spelled(proposed_block(self.task(run_system), report, scope))
+        if report.verdict is not Verdict.REFUTED:
+            return
         from syncverify.driver.ptx_check import proposed_sizes
         from syncverify.driver.text_edits import Origin, with_text
         from syncverify.frontends.ptx.launch.concretize import sizes_at
 
-        source, scope = self.source, self.options.scope
-        if report.verdict is Verdict.UNKNOWN:
-            yield _spelled(proposed_block(self.task(run_system), report, scope))
-        if report.verdict is not Verdict.REFUTED:
-            return
         task = self.task(run_system)
         values = {**self.options.values, **sizes_at(task.kernel.facts, report.scope.values)}
         if source.text is not None:
@@ -434,7 +435,6 @@ class _PtxCheck:
 
 def _ir_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Iterator[_Check]:
     from syncverify.driver.ir import launched_reports, proposed_sizes
-    from syncverify.driver.text_edits import Origin, with_text
     from syncverify.ir.text.parser import parse
 
     for k in source.kernels:
@@ -471,6 +471,8 @@ def _ir_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Iter
                 return Judged(found.verdict, found.diagnostics)
 
             if source.text is not None:
+                from syncverify.driver.text_edits import Origin, with_text
+
                 wide = options.scope is ScopeKind.ALL
                 origin = Origin(source.path, source.text, source.kind)
                 yield (report := with_text(report, origin, judge, wide=wide))
@@ -513,19 +515,27 @@ def certificates(
     """The certificates of the kernels of a file that its reports prove. Raises InputError."""
     proved = {r.name: r for r in reports if r.verdict is Verdict.PROVED}
     if source.module is None:
-        from syncverify.driver.certificates import certify
+        from syncverify.driver.certificates.issue import certify
 
         return [certify(facts.apply(k)[0], proved[k.name]) for k in source.kernels if k.name in proved]
     from syncverify.checker.prover.strategy import Entry
-    from syncverify.driver.certificates import ptx
+    from syncverify.driver.certificates import issue_ptx
     from syncverify.driver.prover import prover
 
     return [
-        ptx.by_kernel_alone(source, r, values)
+        issue_ptx.by_kernel_alone(source, r, values)
         if r.protocol is not None
-        else ptx.certify(source.module, r.name, source.hash, facts, values, r.policy, prover(Entry.PTX))
+        else issue_ptx.certify(source.module, r.name, source.hash, facts, values, r.policy, prover(Entry.PTX))
         for r in proved.values()
     ]
+
+
+def suffices(text: str, file: str) -> bool:
+    """Whether all certificates of a file need the kernel alone."""
+    from syncverify.driver.rechecked import INDUCTION, entries
+
+    kinds = [e.get("proof", {}).get("kind") for e in entries(text, file) if isinstance(e, dict)]
+    return bool(kinds) and all(k == INDUCTION for k in kinds)
 
 
 def recheck(text: str, file: str, source: SourceFile, facts: LaunchFacts) -> list[Rechecked]:
@@ -533,17 +543,17 @@ def recheck(text: str, file: str, source: SourceFile, facts: LaunchFacts) -> lis
 
     Those that the kernel accepts alone need no search code, and load none.
     """
-    from syncverify.driver import by_kernel
+    if suffices(text, file):
+        from syncverify.driver import by_kernel
 
-    if by_kernel.suffices(text, file):
         return by_kernel.recheck(text, file, source, facts)
     if source.module is None:
-        from syncverify.driver.certificates import recheck as validate
+        from syncverify.driver.certificates.follow import recheck as validate
 
         return validate(text, file, {k.name: facts.apply(k)[0] for k in source.kernels})
-    from syncverify.driver.certificates import ptx
+    from syncverify.driver.certificates import follow_ptx
 
-    return ptx.recheck(text, file, source.module, source.hash, facts)
+    return follow_ptx.recheck(text, file, source.module, source.hash, facts)
 
 
 def check_file(

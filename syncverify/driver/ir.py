@@ -18,6 +18,7 @@ from syncverify.checker.prover.parametric.enumerate_launches import launches
 from syncverify.checker.prover.parametric.strategy import ParametricResult, all_sizes, any_group
 from syncverify.checker.prover.rings import decide_stages
 from syncverify.driver.ir_advice import advise, exchanges_globally
+from syncverify.driver.launch_values import check_assumes, launch_values
 from syncverify.driver.size_proposals import Bounds, proposed
 from syncverify.driver.verdicts import merge, outcome_of, run_system, text_hash, undecided
 from syncverify.frontends.ir import block_groups
@@ -29,18 +30,11 @@ from syncverify.ir.check.well_formed import verify
 from syncverify.ir.expr import Expr, evaluate, names
 from syncverify.ir.launch_grid import Grid
 from syncverify.ir.memo import once
-from syncverify.ir.nodes import FenceProxyAsync, Kernel, Param
+from syncverify.ir.nodes import FenceProxyAsync, Kernel
 from syncverify.ir.text.printed_expressions import print_expr
 from syncverify.ir.text.printer import print_kernel
 from syncverify.model.events import Unanalysable
 from syncverify.passes.rewrite import walk
-
-_RANGES = {
-    "i32": (-(2**31), 2**31 - 1),
-    "u32": (0, 2**32 - 1),
-    "i64": (-(2**63), 2**63 - 1),
-    "u64": (0, 2**64 - 1),
-}
 
 
 def check_kernel(
@@ -194,39 +188,6 @@ def _one_by_one(
     return ParametricResult(Verdict.PROVED, diagnostics=shown, stats=stats, launches=tuple(every)), None
 
 
-def launch_values(kernel: Kernel, given: Mapping[str, int]) -> tuple[dict[str, int], list[str]]:
-    """The value of every parameter (the caller's, else its default), and the parameters without one."""
-    known = {p.name: p for p in kernel.params}
-    for name in given:
-        if name not in known:
-            has = ", ".join(known) or "none"
-            raise InputError(f"kernel {kernel.name} has no parameter {name!r} (it has: {has})", kernel.span)
-    bound: dict[str, int] = {}
-    missing: list[str] = []
-    for name, param in known.items():
-        value = given.get(name, param.default)
-        if value is None:
-            missing.append(name)
-        else:
-            bound[name] = _in_range(param, value)
-    return bound, missing
-
-
-def _in_range(param: Param, value: int) -> int:
-    low, high = _RANGES[param.dtype]
-    if not low <= value <= high:
-        raise InputError(f"{param.name} = {value} does not fit its type {param.dtype}", param.span)
-    return value
-
-
-def check_assumes(kernel: Kernel, values: Mapping[str, int]) -> None:
-    """A check under values that an ``assume`` excludes would prove nothing."""
-    for fact in kernel.assumes:
-        if not _holds(fact, values):
-            shown = ", ".join(f"{n} = {values[n]}" for n in sorted(names(fact) & values.keys()))
-            raise InputError(f"launch values break `assume {print_expr(fact)}`: {shown}", kernel.span)
-
-
 def check_extents(kernel: Kernel, given: Mapping[str, int]) -> None:
     """Given values that a tensor's sizes cannot have are a mistake: no launch has such arrays."""
     for t in kernel.tensors:
@@ -241,13 +202,6 @@ def _number(e: Expr, values: Mapping[str, int]) -> int | None:
         return evaluate(e, values)
     except ZeroDivisionError:
         return None
-
-
-def _holds(fact: Expr, values: Mapping[str, int]) -> bool:
-    try:
-        return bool(evaluate(fact, values))
-    except (KeyError, ZeroDivisionError) as e:
-        raise InputError(f"cannot evaluate `assume {print_expr(fact)}`: {e}") from e
 
 
 def _placed(d: Diagnostic, span: Span) -> Diagnostic:

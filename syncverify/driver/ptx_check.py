@@ -61,6 +61,7 @@ from syncverify.frontends.ptx.launch.tensormap_boxes import InferredBoxes
 from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Module
 from syncverify.frontends.ptx.syntax.types import RANK
 from syncverify.frontends.ptx.values.symbolic_words import NO_WRAP
+from syncverify.model.events import Flag
 
 
 def check_module(
@@ -383,17 +384,59 @@ def _published(k: CheckTask, report: KernelReport) -> KernelReport:
 
 
 def _with_plain_global(k: CheckTask, report: KernelReport) -> KernelReport:
-    """The report; or a refutation where blocks read what others write, with nothing to wait for."""
+    """The report; or a refutation where blocks read what others write, with nothing to wait for.
+
+    Where nothing is released either, the verdict is open until an execution shows the race.
+    """
     p = k.code.compiled
     if report.verdict is Verdict.REFUTED or not k.checker.again or p is None or p.exchanges is None:
         return report
     start = time.perf_counter()
     followed = k.abstracted(replace(k.abstraction, tracks_plain_global=True))
-    for facts in [k.facts] if not k.facts.symbols() else some_sizes(k.facts):
+    released = any(a.flags & Flag.STRONG for a in p.exchanges.accesses.values())
+    known = None if released else with_pointers(k.facts, followed.code.program)
+    if known is not None:
+        followed = followed.launched(known)
+    for facts in _some_launches(followed.facts):
         found = check_launch(followed.at(facts))
         if found.verdict is Verdict.REFUTED and found.stats.get("exchange"):
-            return replace(found, seconds=report.seconds + time.perf_counter() - start)
+            found = replace(found, seconds=report.seconds + time.perf_counter() - start)
+            return found if released else _in_no_order(report, found)
     return report
+
+
+def _some_launches(facts: PtxFacts) -> Iterator[PtxFacts]:
+    """The launch; or a few with small numbers for open sizes, at first those whose blocks lie in one row."""
+    if not facts.symbols() and all(isinstance(x, int) for x in facts.grid):
+        yield facts
+        return
+    row = {name: 1 for name in ("grid.y", "grid.z") if name in facts.symbols()}
+    if row:
+        yield from some_sizes(facts.bind(row))
+    yield from some_sizes(facts)
+
+
+def _in_no_order(report: KernelReport, found: KernelReport) -> KernelReport:
+    """What is said of a kernel whose text contradicts that no other thread reads what is written: nothing is
+    proved. ``found``: the race, of which an execution decides."""
+    if report.verdict is not Verdict.PROVED:
+        return replace(report, suspect=report.suspect or found)
+    first = next(d for d in found.diagnostics if d.severity is Severity.ERROR)
+    text = (
+        f"{first.span}: {first.message}: they are of different blocks of one launch, and a data race between "
+        "blocks in global memory is outside what is proved; a grid barrier, or a release and an acquire of "
+        "the gpu's scope, would order them"
+    )
+    why = Reason(text, Cause.NOT_REPLAYED)
+    note = Diagnostic("SV902", Severity.WARNING, why, first.span, related=first.related)
+    return replace(
+        report,
+        verdict=Verdict.UNKNOWN,
+        reason=why,
+        proof=None,
+        diagnostics=(note, *report.diagnostics),
+        suspect=found,
+    )
 
 
 __all__ = ["Checker", "Task", "check_module", "kernel_task", "proposed_sizes", "reports_of"]

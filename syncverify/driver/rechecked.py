@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from syncverify.base.certificate_data import RejectedError, digest, listed, read, take
+from syncverify.base.certificate_data import RejectedError, digest, listed, number, read, take
 from syncverify.base.diagnostics import Policy, ScopeKind
 
 
@@ -49,6 +49,8 @@ class Rechecked:
         return not self.met.reasons
 
 
+#: The kind of proofs that the kernel accepts alone.
+INDUCTION = "induction"
 #: Lists whose entries have digests of their own.
 PARTS = ("kernels", "systems", "cases", "parts")
 
@@ -73,3 +75,10 @@ def entries(text: str, file: str) -> list[Any]:
     if not listed(found, "kernels"):
         raise RejectedError("kernels", "nothing is proved")
     return list(found)
+
+
+def given_values(data: Any, where: str) -> dict[str, int]:
+    """The numbers that a certificate gives to parameters."""
+    if not isinstance(data, dict):
+        raise RejectedError(where, "not an object")
+    return {k: number(v, f"{where}.{k}") for k, v in data.items()}

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
-from syncverify.driver.ir import check_kernel, launch_values
+from syncverify.driver.ir import check_kernel
 from syncverify.driver.ir_advice import exchanges_globally
+from syncverify.driver.launch_values import launch_values
 from syncverify.ir.nodes import Kernel, Stmt, WgmmaFence
 from syncverify.minimize.candidates import joins_lanes, protocols, synchronizing, taken_out
 from syncverify.minimize.reasons import Reason

@@ -139,7 +139,7 @@ class Flag(IntFlag):
     TAKE = 8192  # a wait that takes a lock: what passes it is an atomic, which writes the word
     OR = 16384  # with RED: what is combined by ``or``, and not by ``and``
     COUNT = 32768  # with RED: whose threads are counted
-    UNSIGNED = 65536  # a wait for at most some number: one below zero is larger
+    UNSIGNED = 65536  # a wait that compares without a sign: a number below zero is larger than its bound
     ONCE = 131072  # with TAKE: an atomic that waits for nobody, in an order that is tried
 
 

@@ -1,4 +1,4 @@
-"""Flags and locks in global memory, and counts beside them: right kernels are proved, no wrong one is."""
+"""Flags, locks, counts and answers of polls that are kept: right kernels are proved, no wrong one is."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.system.small_ptx import Small, read
 
 KERNELS = [
     k
-    for name in ("flag_order.kernels", "locks_and_counts.kernels")
+    for name in ("flag_order.kernels", "locks_and_counts.kernels", "answers_and_signs.kernels")
     for k in read(Path(__file__).with_name(name))
 ]
 

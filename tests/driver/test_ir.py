@@ -16,7 +16,8 @@ from syncverify.checker.outcome import Budget
 from syncverify.driver import ir as module
 from syncverify.driver import verdicts
 from syncverify.driver.files import check_source, read_source
-from syncverify.driver.ir import check_kernel, launch_values
+from syncverify.driver.ir import check_kernel
+from syncverify.driver.launch_values import launch_values
 from syncverify.driver.verdicts import merge, run_system
 from syncverify.frontends.launch_facts import LaunchFacts, read_facts
 from syncverify.ir.nodes import Param

@@ -33,16 +33,14 @@ from syncverify.symbolic.path_condition import PathCondition
 _WORD = 2**31 - 1
 #: By how much a size may be known to be more than its least value, by what is known of others.
 _AHEAD = 12
-_TAKEN = frozenset({"u", "n", "j", "x"})
-#: Begins names that the reading gives: no size has such a name.
-_GIVEN = (TURNS, "slots_", "rounds_")
+#: Names that the reading gives, and those of counters and functions: no size has such a name.
+_GIVEN = re.compile(rf"({TURNS}|slots_|rounds_).*|[unjx]|P\d*(_fewer)?")
 
 
 def cleaned(name: str) -> str:
     """A symbol's name as one of a parameter."""
     plain = re.sub(r"[^A-Za-z0-9_.]", "_", name)
-    taken = plain in _TAKEN or plain.startswith(_GIVEN)
-    return plain if re.match(r"[A-Za-z_]", plain) and not taken else "_" + plain
+    return plain if re.match(r"[A-Za-z_]", plain) and not _GIVEN.fullmatch(plain) else "_" + plain
 
 
 def parameters(space: SymbolicContext, root: PathCondition) -> dict[int, str]:

@@ -1091,9 +1091,8 @@ class Reader:
             tuple(x for x in body if not isinstance(x, StraightText) or x.matters),
             *self.each,
         )
-        if (
-            header.stride > 1 and continuing
-        ):  # how many the agent has taken is no sum, so that nothing behind may count
+        # how many the agent has taken is no sum, so that nothing behind may count
+        if header.stride > 1 and continuing:
             if self.target(after) is not None:
                 raise NotReadError("a loop behind tiles that are taken in turn")
             return text_, after, BEHIND, BEHIND

@@ -17,6 +17,8 @@ from syncverify.checker.kernel.linear import Term, num, var
 
 #: Names of registers that move by a size, in terms; and of how often loops turn.
 MOVING, TURNS = "%x", "turns_"
+#: What stands for the signs of sums in names.
+_WORDS = str.maketrans({"-": "minus", "+": "plus", "*": "times", " ": "_"})
 #: Turns by which a question may be about another turn than its own.
 AHEAD = 12
 
@@ -39,11 +41,15 @@ class Turns:
     names: dict[tuple[Term, Term], str] = field(default_factory=dict)
 
     def of(self, first: Term, step: Term) -> Term:
-        """The name says what is asked, so that it is the same whenever a kernel is read."""
-        said = f"{TURNS}{first}_by_{step}"
-        for sign, word in (("-", "minus"), ("+", "plus"), ("*", "times"), (" ", "_")):
-            said = said.replace(sign, word)
-        return var(self.names.setdefault((first, step), said))
+        """The name says what is asked, so that it is the same whenever a kernel is read. Sizes may have such
+        words in their names: of two questions that say the same, the later one has a name of its own.
+        """
+        if (first, step) not in self.names:
+            said = f"{TURNS}{first}_by_{step}".translate(_WORDS)
+            while said in self.names.values():
+                said += "_"
+            self.names[first, step] = said
+        return var(self.names[first, step])
 
     def key(self, name: str) -> tuple[Term, Term]:
         return next(key for key, known in self.names.items() if known == name)

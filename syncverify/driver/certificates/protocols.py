@@ -8,7 +8,7 @@ from typing import Any
 from syncverify.checker.induction.quotients import Product
 from syncverify.checker.prover.protocols import written as texts
 from syncverify.checker.prover.rings.by_induction import Cases, NamedCases, Shown, SizeCases
-from syncverify.driver.by_kernel import KIND
+from syncverify.driver.rechecked import INDUCTION
 from syncverify.driver.shared_lists import shared
 
 
@@ -17,7 +17,7 @@ def written(problems: Sequence[Sequence[Cases] | None]) -> dict[str, Any]:
     leaves undecided.
     """
     plain = [None if some is None else [_plain(x) for x in some] for some in problems]
-    return {"kind": KIND, "problems": plain}
+    return {"kind": INDUCTION, "problems": plain}
 
 
 def _plain(x: Cases | None) -> Any:

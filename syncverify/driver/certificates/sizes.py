@@ -23,15 +23,14 @@ from syncverify.checker.happens_before.handlers.waits import classify
 from syncverify.checker.happens_before.run import YIELD, LaneClass, Run, RunOptions, TooManyEvents, Unmodelled
 from syncverify.checker.happens_before.vector_clocks import Columns, ColumnsExhausted
 from syncverify.checker.kernel.exact import LockstepChecker, NotJudgedError, Use, forget, form, use_of
-from syncverify.checker.open_launches import starts, symbols
-from syncverify.checker.prover.parametric.strategy import Problem
+from syncverify.checker.open_launches import OpenLaunches, starts, symbols
 from syncverify.checker.prover.reach import knowledge_order
 from syncverify.checker.prover.reach.state import deferred_failures
 from syncverify.checker.prover.reach.state.phase_tokens import check_token_use, record_token
 from syncverify.checker.prover.reach.state.symbolic_state import StateView, SymbolicState
 from syncverify.driver.certificates import affine_rows
-from syncverify.driver.certificates.exact import failure_text, failures_under
-from syncverify.driver.certificates.met import Met
+from syncverify.driver.certificates.checker_run import failure_text, failures_under
+from syncverify.driver.rechecked import Met
 from syncverify.model.events import AssumedUnreachable, Ev, Event, LaneSplit, Trap
 from syncverify.symbolic.context import NotConcrete, SymbolicContext, SymbolSplit, UndecidedBranch
 from syncverify.symbolic.inequalities import Sum, negated, primitive
@@ -42,7 +41,7 @@ MOST_EVENTS = 60_000
 MOST_COLUMNS = 1_024
 
 
-def recheck(proof: Any, pose: Callable[[], Problem], policy: Policy, where: str) -> Met:
+def recheck(proof: Any, pose: Callable[[], OpenLaunches], policy: Policy, where: str) -> Met:
     """Replays a proof for all sizes of a problem; RejectedError where it is none. Returns what it met."""
     _, graphs, any_turn = take(proof, where, "kind", "systems", optional=["any_turn"])
     graphs = listed(graphs, f"{where}.systems")

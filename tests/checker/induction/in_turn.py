@@ -51,6 +51,11 @@ IN_TURN = f"""{_HEAD}{_LOAD}  role math warps 1..3 {{
   }}
 }}
 """
+_ACCESS = "        st.shared tile[s][lane * 2 : 2], 1.0\n        fence.proxy.async.shared_cta\n"
+_COPY = "arrive.expect_tx full[s], 256\n        bulk.load tile[s], a[i * 64 : 64], full[s]\n"
+#: The same with barriers alone, where both groups have a tile: it is read soonest.
+BARE = edited(edited(IN_TURN, _ACCESS, ""), _COPY, "arrive full[s]\n")
+BARE = edited(BARE, "assume R >= B", "assume R >= 2 * B")
 _FEW = {"B": 1, "N": 2, "R": 4}
 _LOOP = "for i in 0..N {\n        mbarrier.wait full"
 _PHASE = "      phase = (phase + q // 3) % 2\n      stage"
@@ -67,4 +72,4 @@ MISTAKES = {
 }
 SIZES = dict.fromkeys(MISTAKES, _FEW) | {"a group begins with the other's tile": {"B": 1, "N": 2, "R": 3}}
 
-__all__ = ["IN_TURN", "MISTAKES", "SIZES"]
+__all__ = ["BARE", "IN_TURN", "MISTAKES", "SIZES"]

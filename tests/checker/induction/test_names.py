@@ -35,6 +35,64 @@ def test_a_size_with_the_name_of_a_number_of_slots_is_any_number(right: bool) ->
     assert check_kernel(kernel, {"B": 1, "N": 2, "slots_3": 4}).verdict is wanted
 
 
-@pytest.mark.parametrize("name", ["slots_3", "rounds_0", "turns_N_minus_1_by_minus_2", "u"])
+@pytest.mark.parametrize(
+    "name", ["slots_3", "rounds_0", "turns_N_minus_1_by_minus_2", "u", "P", "P2", "P_fewer", "P3_fewer"]
+)
 def test_no_size_has_a_name_that_the_reading_gives(name: str) -> None:
     assert cleaned(name) == "_" + name
+
+
+#: The loader hands on what begins at Q in steps of B below R; the readers take what begins at 0 below X.
+_STRIDED = """kernel strided {
+  launch grid [B] block [64]
+  param B : i32 = 2
+  param Q : i32 = 1
+  param R : i32 = 4
+  param X : i32 = 2
+  assume B >= 1
+  assume Q >= 0
+  assume R >= Q + 1
+  assume X >= 1
+  mbarrier full
+  mbarrier empty
+
+  elect p
+  role init warps 0..1 {
+    if p {
+      mbarrier.init full, 1
+      mbarrier.init empty, 32
+    }
+  }
+  bar.sync 0
+  role load warps 0..1 {
+    if p {
+      let h = 0
+      for r in Q..R step B {
+        mbarrier.wait empty, h ^ 1
+        mbarrier.arrive full
+        h = h ^ 1
+      }
+    }
+  }
+  role math warps 1..2 {
+    let h = 0
+    for r in 0..X step B {
+      mbarrier.wait full, h
+      mbarrier.arrive empty
+      h = h ^ 1
+    }
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("right", [False, True])
+def test_turns_of_two_loops_have_two_names_whatever_sizes_are_called(right: bool) -> None:
+    """``R_minus_Q`` is a size here, and no difference."""
+    text = edited(_STRIDED, "0..X", "Q..R") if right else re.sub(r"\bX\b", "R_minus_Q", _STRIDED)
+    found = of_text(text)
+    assert found.accepted == right and found.cause in ("", "no proof"), found
+    if not right:
+        (kernel,) = parse(text, "sized.syncir")
+        sizes = {"B": 1, "Q": 0, "R": 1, "R_minus_Q": 2}
+        assert check_kernel(kernel, sizes).verdict is Verdict.REFUTED

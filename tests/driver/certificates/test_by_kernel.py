@@ -16,10 +16,10 @@ import pytest
 from syncverify.base.certificate_data import RejectedError, write
 from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.driver.acceptance import asked
-from syncverify.driver.by_kernel import Follower, suffices
+from syncverify.driver.by_kernel import Follower
 from syncverify.driver.certificates import dumps
 from syncverify.driver.certificates.reseal import resealed
-from syncverify.driver.files import certificates, check_source, read_text, recheck
+from syncverify.driver.files import certificates, check_source, read_text, recheck, suffices
 from syncverify.driver.rechecked import Rechecked
 from syncverify.driver.shared_lists import expanded
 from syncverify.driver.verdicts import text_hash

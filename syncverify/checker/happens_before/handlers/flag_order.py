@@ -179,7 +179,7 @@ def decided(at: Location, spin: Spin) -> bool:
         return False  # one of those before it may overwrite it before the spin looks
     holds = COMPARE[spin.compare]
     for i, w in enumerate(at.writes[spin.start :], spin.start):
-        satisfies = w.value is not None and holds(w.value, spin.value)
+        satisfies = holds(w.value, spin.value) if w.value is not None else w.added is None
         behind = i >= spin.seen and bool(w.past[last.cls] >= last.time) and spin.seen - 1 in w.covers
         later = w.past[spin.cls] >= spin.time or behind
         if w is not last and satisfies and not later:

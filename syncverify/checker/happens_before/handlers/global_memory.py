@@ -72,7 +72,7 @@ class Spin:
     start: int = 0
     races: bool = False  # with a write of the flag, by its scope or size
     takes: bool = False  # a lock: what passes is an atomic
-    unsigned: bool = False  # a number below zero is none that it waits for
+    unsigned: bool = False  # compares without a sign: what numbers below zero end is not followed
     once: bool = False  # a lock that nobody waits for, which other stores may free
 
 
@@ -330,7 +330,7 @@ def hand_over(run: Run, t: LaneClass, released: Matrix, flags: int, scope: int =
     if t.acquirable is None:
         t.acquirable = np.zeros_like(released)
     np.maximum(t.acquirable, released, out=t.acquirable)
-    run.spun[t.cls] = scope
+    run.spun[t.cls] = max(run.spun.get(t.cls, 0), scope)
 
 
 def _launch_order(run: Run, t: LaneClass, w: Write, site: int) -> None:

@@ -27,7 +27,7 @@ def on_spin(run: Run, t: LaneClass, event: Event) -> int:
     if not run.info.modular_cluster:
         return flag_chain.on_spin(run, t, event)
     _, site, fp, flags, scope, compare, value = event
-    if flags & UNSIGNED:
+    if flags & UNSIGNED and compare in ("<", "<="):
         raise Unmodelled("a wait for at most some number, which a flag of other clusters holds", site)
     global_memory.early(run, t, site, reads=True)
     flag = _flag(run, fp, site)
@@ -41,7 +41,7 @@ def on_spin(run: Run, t: LaneClass, event: Event) -> int:
     released[H, columns[1]] = released[AG, columns[2]] = 1
     # of another cluster, whichever: its class is none of these
     global_memory.hand_over(run, t, released, flags)
-    spin = Spin(t.cls, t.time, site, compare, value, 0)
+    spin = Spin(t.cls, t.time, site, compare, value, 0, unsigned=bool(flags & UNSIGNED))
     _keep(run, FlagWait(flag, spin, (columns[0], columns[1], columns[2])), site)
     return DONE
 

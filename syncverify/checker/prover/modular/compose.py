@@ -34,6 +34,7 @@ class FlagTest:
     flag: Bytes
     compare: str
     value: int
+    unsigned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +156,7 @@ class Composition:
 
     def look(self, at: Location, step: FlagTest, number: int) -> None:
         seen = first_true(at, step.compare, step.value)
-        at.spins.append(Spin(number, 1, -1, step.compare, step.value, seen))
+        at.spins.append(Spin(number, 1, -1, step.compare, step.value, seen, unsigned=step.unsigned))
         found = _Acquired()
         for w in at.writes[:seen]:
             if w.added is not None or w is at.writes[seen - 1]:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field, replace
 from itertools import count, product
 
+from syncverify.frontends.ptx.analysis.copy_trials import Asked, Trials
 from syncverify.frontends.ptx.analysis.counted_blocks import reaches
 from syncverify.frontends.ptx.analysis.thread_numbers import ThreadNumbers
 from syncverify.frontends.ptx.decode.effects import Context, Effect, Opaque, Value
@@ -32,6 +33,7 @@ from syncverify.frontends.ptx.syntax.nodes import (
     Reg,
     Special,
     Sym,
+    Variable,
     Vector,
 )
 from syncverify.frontends.ptx.syntax.operands import registers
@@ -70,8 +72,10 @@ class CopyAddresses:
     hidden: frozenset[int] = frozenset()
 
 
-def copy_addresses(function: Function, multiples: Multiples = NOTHING_SAID) -> CopyAddresses:
-    """The copies of a function whose global addresses are judged."""
+def copy_addresses(
+    function: Function, multiples: Multiples = NOTHING_SAID, variables: Sequence[Variable] = ()
+) -> CopyAddresses:
+    """The copies of a function whose global addresses are judged. ``variables``: those of its module."""
     copies = {k: at for k, i in enumerate(function.body) if (at := _global_operand(i)) is not None}
     if not copies:
         return CopyAddresses()
@@ -82,6 +86,7 @@ def copy_addresses(function: Function, multiples: Multiples = NOTHING_SAID) -> C
     loaded: dict[int, tuple[int, frozenset[_Sum]]] = {}
     off: dict[int, tuple[int, int, int]] = {}
     words: dict[Hashable, int] = {}
+    asked: dict[int, Asked] = {}
     for k, at in copies.items():
         if flow.block_of[k] not in flow.reached:
             continue
@@ -101,6 +106,8 @@ def copy_addresses(function: Function, multiples: Multiples = NOTHING_SAID) -> C
             if any(more and not terms for terms, more in sums):
                 hidden.add(k)
             loaded[k] = unit, sums
+            if m < unit or r % unit:
+                asked[k] = Asked(start, at.offset, unit)
         if not made:
             continue
         judged[k] = operand
@@ -111,6 +118,12 @@ def copy_addresses(function: Function, multiples: Multiples = NOTHING_SAID) -> C
     hidden |= _contradicted(loaded, flow)
     threads = ThreadNumbers(flow)
     hidden |= {k for k, (unit, sums) in loaded.items() if _apart_by_number(k, unit, sums, threads)}
+    given = {v.name: v for v in (*variables, *function.variables) if v.space in ("const", "global")}
+    asked = {k: a for k, a in asked.items() if k not in hidden}
+    named = {part.name for i in function.body for op in i.operands for part in _symbols(op)}
+    begun = any(given[n].initial is not None for n in named & given.keys())
+    if begun or not all(_aligned_by_zeros(a, flow) for a in asked.values()):
+        hidden |= Trials(flow, threads, given).unaligned(asked)
     return CopyAddresses(judged, frozenset(aligned), frozenset(pointers), off, frozenset(hidden))
 
 
@@ -385,13 +398,24 @@ def _by_number(
         yield [[f * (threads.value(v, x) or 0) for v, f in varying] for x in some if threads.comes(k, x)]
 
 
+def _symbols(op: Operand) -> list[Sym]:
+    return [x for x in (op.base if isinstance(op, Mem) else op,) if isinstance(x, Sym)]
+
+
+def _aligned_by_zeros(a: Asked, flow: Flow) -> bool:
+    """Whether a copy's address is aligned where all words that are loaded are multiples of a large number."""
+    found = _remainders(a.version, flow, None)[a.version]
+    m, r = _moved(found or (1, 0), a.more)
+    return m >= a.unit and not r % a.unit
+
+
 def _moved(x: Remainder, more: int) -> Remainder:
     return x[0], (x[1] + more) % x[0]
 
 
-def _remainders(start: int, flow: Flow, multiples: Multiples) -> Mapping[int, Remainder | None]:
+def _remainders(start: int, flow: Flow, multiples: Multiples | None) -> Mapping[int, Remainder | None]:
     """What a version, and those that go into it, are modulo a power of two on every path that gives them a
-    value; None where no path does.
+    value; None where no path does. ``multiples``: None where all words are multiples.
 
     An address without a value is judged by ``unset_paths.py``.
     """
@@ -424,7 +448,7 @@ def _made_of(v: int, flow: Flow) -> list[int]:
 
 
 def _version(
-    v: int, of: Sequence[int], known: Mapping[int, Remainder | None], flow: Flow, multiples: Multiples
+    v: int, of: Sequence[int], known: Mapping[int, Remainder | None], flow: Flow, multiples: Multiples | None
 ) -> Remainder | None:
     """What a version is by those that go into it; it only gets less known."""
     versions, new = flow.versions, known[v]
@@ -449,14 +473,14 @@ def _either(a: Remainder | None, b: Remainder | None) -> Remainder | None:
 
 
 def _made(
-    i: Instr, name: str, known: Mapping[str, Remainder | None], multiples: Multiples
+    i: Instr, name: str, known: Mapping[str, Remainder | None], multiples: Multiples | None
 ) -> Remainder | None:
     """What an instruction makes of a register; None while an operand waits for its first path."""
     ops = i.operands[1:]
     if i.op == "mov" and (isinstance(i.operands[0], Vector) or isinstance(ops[0], Vector)):
         return _lowest(i, name, known)
     if i.op == "ld":
-        return _parameter(i, multiples)
+        return (_MOST, 0) if multiples is None else _parameter(i, multiples)
     if "sat" in i.mods or kind(i.mods[-1]) not in ("u", "s", "b"):
         return 1, 0
     found: list[Remainder] = []

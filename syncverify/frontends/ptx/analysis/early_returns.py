@@ -3,7 +3,8 @@
 Barriers of the whole block do not wait for threads that have left (K22). Where these are all that orders a
 kernel, who leaves ahead of the first access takes accesses away and no order: a kernel that is right if
 everyone stays is right whoever leaves. For a proof everyone is taken to stay, which costs no case for each
-number of threads.
+number of threads. Where a thread polls for what others do, who leaves may be who it waits for: then nobody is
+taken to stay.
 """
 
 from __future__ import annotations
@@ -12,15 +13,19 @@ from collections.abc import Collection, Mapping
 
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Instr
+from syncverify.frontends.ptx.syntax.operands import computed_from, is_poll, results, sources
 
 #: What needs all lanes of a warp, or counts threads.
 _NEEDS_ALL = frozenset({"mma", "wmma", "movmatrix", "ldmatrix", "stmatrix", "elect", "setmaxnreg", "wgmma"})
+
+#: Loads that say that others write meanwhile.
+_STRONG = frozenset({"volatile", "relaxed", "acquire", "mmio"})
 
 
 def early_returns(flow: Flow, eventful: Collection[int]) -> Mapping[int, int]:
     """By branch past which threads leave ahead of all events, what its guard holds where a thread stays.
     ``eventful``: instructions with events."""
-    if not all(_orders_whole_blocks(flow.body[k]) for k in range(len(flow.body))):
+    if not all(map(_orders_whole_blocks, flow.body)) or any(_waits(flow, loop) for loop in flow.loops):
         return {}
     before = _before(flow, {flow.block_of[k] for k in eventful})
     found: dict[int, int] = {}
@@ -42,6 +47,20 @@ def _orders_whole_blocks(i: Instr) -> bool:
             len(i.operands) == 1
         )  # fmt: skip
     return i.op not in _NEEDS_ALL
+
+
+def _waits(flow: Flow, loop: Collection[int]) -> bool:
+    """Whether what others write meanwhile may decide how often a loop turns."""
+    body = [flow.body[k] for b in sorted(loop) for k in range(flow.blocks[b].lo, flow.blocks[b].hi)]
+    polled = [name for i in body if _is_polled(i) for name in results(i)]
+    if not polled:
+        return False
+    dependent = computed_from(polled, body)
+    return any(i.op in ("bra", "brx", "ret", "exit") and not dependent.isdisjoint(sources(i)) for i in body)
+
+
+def _is_polled(i: Instr) -> bool:
+    return i.op == "atom" or is_poll(i) or (i.op in ("ld", "ldu") and not _STRONG.isdisjoint(i.mods))
 
 
 def _before(flow: Flow, blocks: Collection[int]) -> set[int]:

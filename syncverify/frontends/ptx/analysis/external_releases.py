@@ -3,6 +3,12 @@
 The flag may be for another kernel. Where it is for blocks of this one, which read what others write without
 a wait, nothing orders the two: such accesses are followed in a second attempt, which refutes and never
 proves.
+
+Where nothing is released either, only places made of one pointer and numbers count: a host may rule out the
+strides by which others overlap. A block's index has to say where something is written through the pointer,
+for else the kernel may be one for a single block.
+
+*Example.* ``part[blockIdx.x] = x;`` and, by the first block, ``for (b = 0; b < blocks; ++b) a += part[b];``
 """
 
 from __future__ import annotations
@@ -19,8 +25,8 @@ from syncverify.frontends.ptx.analysis.pointer_provenance import ANYWHERE, Origi
 from syncverify.frontends.ptx.decode.global_access import decode_global, scope_of, semantics, space_of
 from syncverify.frontends.ptx.decode.parts import spaces
 from syncverify.frontends.ptx.flow.control_flow import Flow
-from syncverify.frontends.ptx.syntax.nodes import Instr, Mem
-from syncverify.frontends.ptx.syntax.operands import results, sources
+from syncverify.frontends.ptx.syntax.nodes import Instr, Mem, Special, Sym
+from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 from syncverify.model.events import Flag
 from syncverify.model.proxies import Scope
 
@@ -46,26 +52,83 @@ def exchanged(
     """
     if handing is not None and not all(_idle(flow, k) for k in handing.consumers):
         return None
-    releases = [k for k in _releases(flow) if scope_of(flow.body[k]) >= Scope.GPU]
-    if not releases or any(i.op == "multimem" for i in flow.body):
+    if any(i.op == "multimem" for i in flow.body):
         return None
+    releases = [k for k in _releases(flow) if scope_of(flow.body[k]) >= Scope.GPU]
+    placed = list(_placed(flow, generic, origins))
+    if not releases:
+        placed = _placed_by_blocks(flow, placed)
     uses: dict[str, set[str]] = {}
-    plain: dict[int, frozenset[str]] = {}
-    for k, use in _uses(flow, generic):
-        i = flow.body[k]
-        found = origins.of(global_operand(i) if i.op == "cp" and "bulk" in i.mods else _place(i))
-        if not found or ANYWHERE in found:
-            continue
+    for _, use, found in placed:
         for name in found:
             uses.setdefault(name, set()).add(use)
-        if i.op != "cp":
-            plain[k] = found
     both = {name for name, of in uses.items() if of >= _BOTH}
     if not both:
         return None
-    kept = sorted({*releases, *(k for k, found in plain.items() if found & both)})
+    plain = (k for k, _, found in placed if found & both and flow.body[k].op != "cp")
+    kept = sorted({*releases, *plain})
     accesses = {k: a for k in kept if (a := decode_global(flow.body[k], generic.get(k, False))) is not None}
-    return HandOver(accesses, {}, flow.body[releases[0]].line, True)
+    return HandOver(accesses, {}, flow.body[(releases or kept)[0]].line, True)
+
+
+#: Accesses, what they do, and the pointers that their places come from.
+_Placed = tuple[int, str, frozenset[str]]
+
+
+def _placed(flow: Flow, generic: Mapping[int, bool], origins: Origins) -> Iterator[_Placed]:
+    for k, use in _uses(flow, generic):
+        i = flow.body[k]
+        found = origins.of(global_operand(i) if i.op == "cp" and "bulk" in i.mods else _place(i))
+        if found and ANYWHERE not in found:
+            yield k, use, found
+
+
+def _placed_by_blocks(flow: Flow, placed: list[_Placed]) -> list[_Placed]:
+    """Those at places that one pointer and numbers make, as far as the number of a block says where something
+    is written through that pointer."""
+    made = list[_Placed]()
+    by_blocks = set[str]()
+    for k, use, found in placed:
+        i = flow.body[k]
+        specials = None if i.op == "cp" or len(found) > 1 else _specials(flow, _place(i), found)
+        if specials is None:
+            continue
+        made.append((k, use, found))
+        if use == "writes" and any(x.startswith(("%ctaid", "%clusterid")) for x in specials):
+            by_blocks |= found
+    return [x for x in made if x[2] <= by_blocks]
+
+
+#: What makes numbers of numbers, as far as places in global memory are made so.
+_PURE = frozenset("mov add sub mul mad shl shr and or xor not cvt cvta div rem min max".split())
+
+
+def _specials(flow: Flow, place: Mem, pointer: frozenset[str]) -> frozenset[str] | None:
+    """The special registers that go into a place, beside a pointer; None where a size or data does, too."""
+    writers: dict[str, list[Instr]] = {}
+    for k in _executed(flow):
+        for name in results(flow.body[k]):
+            writers.setdefault(name, []).append(flow.body[k])
+    found, seen, work = set[str](), set[str](), list(registers(place))
+    while work:
+        name = work.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        for i in writers.get(name, ()):
+            if i.op == "ld" and "param" in i.mods and _parameter(i) in pointer:
+                continue
+            if i.op not in _PURE:
+                return None
+            found |= {x.name for x in i.operands if isinstance(x, Special)}
+            work += sources(i)
+    return frozenset(found)
+
+
+def _parameter(i: Instr) -> str:
+    """What a load of a parameter loads, as origins name it."""
+    (place,) = _memory(i)
+    return f"{place.base.name}+{place.offset}" if isinstance(place.base, Sym) else ""
 
 
 def _executed(flow: Flow) -> Iterator[int]:

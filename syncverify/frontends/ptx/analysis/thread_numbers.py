@@ -6,23 +6,28 @@ may have either answer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice, product
+from itertools import product
 
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Label, Mem, Not, Operand, Reg, Special, Sym
 from syncverify.frontends.ptx.syntax.operands import sources
 from syncverify.frontends.ptx.syntax.pure_operations import PURE
 from syncverify.frontends.ptx.syntax.types import width
+from syncverify.frontends.ptx.values import arith
+from syncverify.frontends.ptx.values.arith import PRMT_MODES
 
-#: Threads, and blocks, whose numbers are looked at.
-_THREADS, _BLOCKS = 64, 4
+#: Threads, and blocks, whose numbers are looked at; beside these threads, the first of each warp and those
+#: that comparisons name.
+_THREADS, _BLOCKS, _LARGEST, _CONSTANTS = 34, 4, 1024, 8
 _DEEPEST = 24
 _OF_THREAD = ("%tid", "%laneid", "%warpid", "%lanemask")
 _OF_BLOCK = ("%ctaid", "%cluster")
 _NUMBERS = (*_OF_THREAD, *_OF_BLOCK, "%ntid", "%nctaid", "%ncluster")
+#: What lanes tell each other, and sums that carry: made of numbers where their operands are.
+_EXCHANGES = frozenset("shfl vote match redux elect activemask addc subc madc".split())
 _COMPARED = {
     "eq": lambda a, b: a == b,
     "ne": lambda a, b: a != b,
@@ -41,17 +46,23 @@ class ThreadNumbers:
 
     flow: Flow
     _reachable: dict[tuple[int, int], frozenset[int]] = field(default_factory=dict)
+    _above: dict[int, frozenset[int]] = field(default_factory=dict)
 
     @cached_property
     def threads(self) -> list[Numbers]:
         """Threads of the first block."""
         given = self.flow.function.directives
-        x, y, z = (*(given.get("reqntid") or given.get("maxntid") or (_THREADS,)), 1, 1)[:3]
+        x, y, z = (*(given.get("reqntid") or given.get("maxntid") or (_LARGEST,)), 1, 1)[:3]
         sizes = {"%ntid.x": x, "%ntid.y": y, "%ntid.z": z, "%nctaid.x": _BLOCKS}
-        some = islice(product(range(z), range(y), range(x)), _THREADS)
+        constants = {
+            op.value for k in self.flow.body if k.op == "setp" for op in k.operands if isinstance(op, Imm)
+        }
+        compared = {c + more for c in sorted(constants - {0})[:_CONSTANTS] for more in (-1, 0, 1)} - {0, 1}
+        some = list(product(range(z), range(y), range(x)))
         return [
             {"%tid.x": i, "%tid.y": j, "%tid.z": n, "%laneid": at % 32, "%ctaid.x": 0, **sizes}
             for at, (n, j, i) in enumerate(some)
+            if at < _THREADS or not at & 31 or at + 1 == len(some) or not compared.isdisjoint((i, j, n))
         ]
 
     def others(self, thread: Numbers) -> list[Numbers]:
@@ -72,7 +83,9 @@ class ThreadNumbers:
                 work += [x for _, x in self.flow.versions.merged(v)]
                 continue
             i = self.flow.body[k]
-            if i.op in ("atom", "shfl", "call") or any(_special(op).startswith(names) for op in i.operands):
+            if i.op in _EXCHANGES | {"atom", "call"} or any(
+                _special(op).startswith(names) for op in i.operands
+            ):
                 return True
             if i.op in ("ld", "ldu") and not {"shared", "local"}.isdisjoint(i.mods):
                 return True
@@ -80,6 +93,30 @@ class ThreadNumbers:
             if i.guard is not None:
                 work.append(self.flow.versions.read(self.flow.versions.name[v], k))
         return False
+
+    def numbers_only(self, v: int) -> bool:
+        """Whether a version is computed of such numbers, and of nothing else, by whatever path."""
+        seen, work = set[int](), [v]
+        while work:
+            v = work.pop()
+            if v in seen:
+                continue
+            seen.add(v)
+            k = self.flow.versions.writer[v]
+            if k < 0:
+                merged = self.flow.versions.merged(v)
+                if not merged or any(b < 0 for b, _ in merged):
+                    return False
+                work += [x for _, x in merged]
+                continue
+            i = self.flow.body[k]
+            specials = [_special(op) for op in i.operands if _special(op)]
+            if i.op not in PURE | _EXCHANGES or not all(x.startswith(_NUMBERS) for x in specials):
+                return False
+            work += [self.flow.versions.read(name, k) for name in sources(i)]
+            if i.guard is not None:
+                work.append(self.flow.versions.read(self.flow.versions.name[v], k))
+        return True
 
     def alone(self, v: int) -> bool:
         """Whether a version is computed of such numbers, and of nothing else, with no choice of paths."""
@@ -106,22 +143,31 @@ class ThreadNumbers:
         if guard is not None and self._read(guard, k, numbers, 0) == int(self.flow.body[k].negated):
             return False
         here = self.flow.block_of[k]
-        return not any(self._leaves(b, here, numbers) for b in self._above(here))
+        return not any(self.parts(b, here, taken=self.taken(b, numbers)) for b in self.above(here))
 
-    def _leaves(self, b: int, here: int, numbers: Numbers) -> bool:
-        """Whether a thread takes the side of a branch that does not lead to a block."""
+    def taken(self, b: int, numbers: Numbers) -> bool | None:
+        """Whether a thread takes the branch at a block's end; None where its numbers do not tell."""
         k = self.flow.blocks[b].hi - 1
         i = self.flow.body[k]
-        if i.op != "bra" or i.guard is None or not isinstance(i.operands[0], Label):
-            return False
+        if i.op != "bra" or i.guard is None:
+            return None
         found = self._read(i.guard, k, numbers, 0)
-        if found is None:
+        return None if found is None else bool(found) != i.negated
+
+    def parts(self, b: int, here: int, *, taken: bool | None) -> bool:
+        """Whether the side of a branch that is taken, at the end of a block, does not lead to another."""
+        if taken is None:
             return False
-        at = i.operands[0].target
-        target = self.flow.block_of[at] if at < len(self.flow.body) else self.flow.end
-        taken = bool(found) != i.negated
+        target = self.target(b, taken=True)
         sides = [s for s in self.flow.blocks[b].succ if (s == target) == taken]
         return not any(here in self._from(s, b) for s in sides)
+
+    def target(self, b: int, *, taken: bool) -> int:
+        """The block that the branch at a block's end leads to."""
+        k = self.flow.blocks[b].hi - 1
+        label = self.flow.body[k].operands[0]
+        at = label.target if taken and isinstance(label, Label) else k + 1
+        return self.flow.block_of[at] if at < len(self.flow.body) else self.flow.end
 
     def _from(self, start: int, past: int) -> frozenset[int]:
         if (start, past) not in self._reachable:
@@ -134,13 +180,16 @@ class ThreadNumbers:
             self._reachable[start, past] = frozenset(seen)
         return self._reachable[start, past]
 
-    def _above(self, block: int) -> set[int]:
-        found, work = set[int](), [block]
-        while work:
-            more = self._controllers[work.pop()] - found
-            found |= more
-            work += more
-        return found
+    def above(self, block: int) -> frozenset[int]:
+        """The blocks whose branches decide whether a block is executed."""
+        if block not in self._above:
+            found, work = set[int](), [block]
+            while work:
+                more = self._controllers[work.pop()] - found
+                found |= more
+                work += more
+            self._above[block] = frozenset(found)
+        return self._above[block]
 
     @cached_property
     def _controllers(self) -> list[set[int]]:
@@ -156,10 +205,10 @@ class ThreadNumbers:
             return None
         read = [self._read(op, k, numbers, depth + 1) for op in i.operands[1:]]
         if i.mods[-1] == "pred":
-            return _logic(i, read)
+            return logic(i, read)
         if i.mods[-1][0] not in "usb" or None in read:
             return None
-        return _computed(i, [x for x in read if x is not None])
+        return computed(i, [x for x in read if x is not None])
 
     def _read(self, op: Operand, k: int, numbers: Numbers, depth: int) -> int | None:
         match op:
@@ -179,7 +228,7 @@ def _special(op: Operand) -> str:
     return op.name if isinstance(op, Special) else ""
 
 
-def _logic(i: Instr, read: list[int | None]) -> int | None:
+def logic(i: Instr, read: Sequence[int | None]) -> int | None:
     """Predicates of predicates: one of them may decide alone."""
     decides = {"and": 0, "or": 1}.get(i.op)
     if decides is not None and decides in read:
@@ -191,8 +240,11 @@ def _logic(i: Instr, read: list[int | None]) -> int | None:
     return found.get(i.op)
 
 
-def _computed(i: Instr, read: list[int]) -> int | None:
+def computed(i: Instr, read: Sequence[int]) -> int | None:
+    """What an instruction makes of numbers; None where that is not known."""
     bits = width(i.mods[-1])
+    if i.op in _BITWISE:
+        return _BITWISE[i.op](i, [x & (1 << 64) - 1 for x in read])
     a, b, c = (*(_as(x, i) for x in read), 0, 0)[:3]
     if i.op == "setp":
         compare = _COMPARED.get({"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}.get(i.mods[0], i.mods[0]))
@@ -214,6 +266,28 @@ def _computed(i: Instr, read: list[int]) -> int | None:
     return made & (1 << wide) - 1
 
 
+def _permuted(i: Instr, read: Sequence[int]) -> int | None:
+    mode = next((PRMT_MODES.index(m) for m in i.mods if m in PRMT_MODES), -1)
+    return int(arith.prmt(*(x & (1 << 32) - 1 for x in read), mode))
+
+
+def _inserted(i: Instr, read: Sequence[int]) -> int | None:
+    return int(arith.bfi(*read, width(i.mods[-1])))
+
+
+def _of_three(i: Instr, read: Sequence[int]) -> int | None:
+    return int(arith.lop3(*read, width(i.mods[-1]))) if len(read) == 4 else None
+
+
+def _funnel(i: Instr, read: Sequence[int]) -> int | None:
+    low, high, n = (x & (1 << 32) - 1 for x in read)
+    return int(arith.shf(low, high, n, int("l" in i.mods), int("wrap" in i.mods)))
+
+
+#: Instructions that move bits between registers.
+_BITWISE = {"prmt": _permuted, "bfi": _inserted, "lop3": _of_three, "shf": _funnel}
+
+
 def _as(x: int, i: Instr) -> int:
     """An operand in the type that an instruction reads."""
     bits = width(i.mods[-1])
@@ -221,4 +295,4 @@ def _as(x: int, i: Instr) -> int:
     return x - (1 << bits) if i.mods[-1][0] == "s" and x >> bits - 1 else x
 
 
-__all__ = ["Numbers", "ThreadNumbers"]
+__all__ = ["Numbers", "ThreadNumbers", "computed", "logic"]

@@ -273,7 +273,7 @@ class Plan:
 
     def _global_accesses(self) -> None:
         """Accesses to global memory as far as they matter, and what is known of the places of copies."""
-        copies = copy_addresses(self.function, self.aligned)
+        copies = copy_addresses(self.function, self.aligned, self.module.variables)
         if self.handing is not None:
             self._hand_over(self.handing)
         else:

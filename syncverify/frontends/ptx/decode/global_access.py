@@ -190,8 +190,8 @@ class GlobalSpin:
 
     def flags(self, i: Instr) -> int:
         """Those of the wait that the loop around an access is."""
-        least = Flag.UNSIGNED if self.unsigned and self.compare in ("<", "<=") else Flag.NONE
-        return semantics(i) & ~int(Flag.RELEASE) | int(least)
+        sign = Flag.UNSIGNED if self.unsigned else Flag.NONE
+        return semantics(i) & ~int(Flag.RELEASE) | int(sign)
 
 
 def spin_effect(i: Instr, spin: GlobalSpin) -> Effect:

@@ -144,7 +144,7 @@ class Flow:
         asked = self.body[poll]
         if (self.moving(loop, asked) - set(results(asked))).intersection(sources(asked)):
             return False
-        return self._waits(loop, poll) and not self.counts(loop, asked)
+        return self._waits(loop, poll) and self._leaves(loop, poll) and not self.counts(loop, asked)
 
     def _waits(self, loop: Collection[int], poll: int) -> bool:
         """Whether the answer "not yet" leads back to the poll, or to giving up, on every path."""
@@ -169,6 +169,40 @@ class Flow:
             succ = b.succ if taken is None else b.succ[:1] if taken else b.succ[1:]
             work += [(s, self.blocks[s].lo if s != self.end else 0, dict(known)) for s in succ if s != start]
         return True
+
+    def _leaves(self, loop: Collection[int], poll: int) -> bool:
+        """Whether a loop that was told "not yet" ends once every poll in it says yes: a condition may keep
+        the first answer, as ``all = all && yes`` does."""
+        start, asked = self.block_of[poll], self.body[poll]
+        known = dict.fromkeys(results(asked), 0)
+        if asked.guard is not None:
+            known.setdefault(asked.guard.name, int(not asked.negated))
+        seen: set[tuple[int, int, frozenset[tuple[str, int]]]] = set()
+        work = [(start, poll + 1, 0, known)]
+        while work:
+            n, first, turns, known = work.pop()
+            state = n, turns, frozenset(known.items())
+            if n not in loop or (turns and state in seen):
+                continue
+            if turns > _TURNS:
+                return False
+            seen.add(state)
+            for k in range(first, self.blocks[n].hi):
+                _evaluate(self.body[k], known, yes=turns > 0)
+            for s, after in self._onward(n, known):
+                lo = self.blocks[s].lo if s != self.end else 0
+                work.append((s, lo, turns + (s == start), after))
+        return True
+
+    def _onward(self, block: int, known: dict[str, int]) -> list[tuple[int, dict[str, int]]]:
+        """Where control may go from a block, and what is known there."""
+        b = self.blocks[block]
+        last = self.body[b.hi - 1]
+        if len(b.succ) != 2 or last.guard is None:
+            return [(s, dict(known)) for s in b.succ]
+        taken = _guard(last, known)
+        ways = [(s, way) for s, way in zip(b.succ, (True, False), strict=True) if taken in (None, way)]
+        return [(s, {**known, last.guard.name: int(way != last.negated)}) for s, way in ways]
 
     def counts(self, loop: Collection[int], asked: Instr) -> bool:
         """Whether something that depends on the number of turns is looked at after the loop."""
@@ -243,13 +277,30 @@ class Flow:
         return False
 
 
-def _evaluate(i: Instr, known: dict[str, int]) -> None:
-    """What an instruction makes of registers with a known value; others lose theirs."""
+#: After so many turns in which all polls say yes, a loop that goes on may do so for ever.
+_TURNS = 3
+
+
+def _evaluate(i: Instr, known: dict[str, int], *, yes: bool = False) -> None:
+    """What an instruction makes of registers with a known value; others lose theirs. ``yes``: so says each
+    poll, of all lanes."""
     value = _value(i, known) if i.guard is None else None
+    if yes and i.guard is not None and is_poll(i):
+        asks = _guard(i, known)
+        if asks is False:
+            return
+        value = 1 if asks else None
+    elif yes and (is_poll(i) or (i.op == "vote" and "pred" in i.mods and _says_yes(i, known))):
+        value = 1
     for name in results(i):
         known.pop(name, None)
     if value is not None and isinstance(i.operands[0], Reg):
         known[i.operands[0].name] = value
+
+
+def _says_yes(i: Instr, known: dict[str, int]) -> bool:
+    """Whether each lane brings 1 to a vote of all or any, where all hold the same."""
+    return not {"all", "any"}.isdisjoint(i.mods) and _number(i.operands[1], known) == 1
 
 
 def _value(i: Instr, known: dict[str, int]) -> int | None:
@@ -275,6 +326,8 @@ def _value(i: Instr, known: dict[str, int]) -> int | None:
             return 0
         case "and", [int(a), int(b)]:
             return a & b
+        case "or", [a, b] if bits == 1 and 1 in (a, b):
+            return 1
         case "or", [int(a), int(b)]:
             return a | b
         case "xor", [int(a), int(b)]:

@@ -8,10 +8,12 @@ from syncverify.frontends.ptx.syntax.parser import parse
 HEAD = """.version 8.6
 .target sm_90a
 .address_size 64
+.const .align 8 .u32 t[3] = {0, 8, 24};
 .visible .entry k(.param .u64 a, .param .u32 n)
 {
 .reg .pred %p<9>;
 .reg .b32 %r<9>;
+.reg .f32 %f<3>;
 .reg .b64 %rd<9>;
 .shared .align 128 .b8 s[4096];
 ld.param.u64 %rd1, [a];
@@ -89,6 +91,81 @@ CASES |= {
          "setp.ne.u32 %p1, %r1, 3; setp.ne.u32 %p2, %r1, 6; and.pred %p3, %p1, %p2; @%p3 bra X;", 8, 16),
     ]
 }  # fmt: skip
+MOVED = f"setp.ne.u32 %p1, %r4, 0; mov.b64 %rd4, %rd2; @%p1 add.s64 %rd4, %rd4, {{0}}; {COPY}"
+MOVED = MOVED.replace("PLACE", "%rd4").replace("{{", "{").replace("}}", "}")
+HALVES = "mov.b64 {%r5, %r6}, %rd2;"
+WHOLE = "mov.b64 %rd4, {%r5, %r6}; " + COPY.replace("PLACE", "%rd4")
+#: What every second thread, or what some thread or block, adds by a selection, a branch, or bit by bit.
+BY_CHOICE = {
+    "a selection": (
+        "setp.ne.u32 %p1, %r4, 0; add.s64 %rd3, %rd2, {0}; selp.b64 %rd4, %rd3, %rd2, %p1;"
+        + COPY.replace("PLACE", "%rd4"), 8, 16,
+    ),
+    "a guard": (MOVED, 8, 16),
+    "a warp": ("shr.u32 %r4, %r1, 5; add.s32 %r4, %r4, -3;" + MOVED.replace(".ne", ".eq"), 8, 16),
+    "an exchanged number": ("shfl.sync.bfly.b32 %r4, %r4, 2, 31, -1;" + MOVED, 8, 16),
+    "a warp's number": ("shr.u32 %r4, %r1, 5; shfl.sync.idx.b32 %r4, %r4, 0, 31, -1;" + MOVED, 8, 16),
+    "an elected lane": ("mov.u32 %r4, 0; elect.sync %r5|%p3, -1; @%p3 mov.u32 %r4, 1;" + MOVED, 8, 16),
+    "a carry": ("add.cc.u32 %r5, %r4, -1; addc.u32 %r4, 0, 0;" + MOVED, 8, 16),
+    "a thread": ("add.s32 %r4, %r1, 0;" + MOVED.replace(".ne", ".eq").replace("%r4, 0", "%r4, 77"), 8, 16),
+    "a block": ("mov.u32 %r4, %ctaid.x;" + MOVED, 8, 16),
+    "a size": ("ld.param.u32 %r5, [n]; xor.b32 %r4, %r1, %r5; and.b32 %r4, %r4, 1;" + MOVED, 8, 16),
+    "a branch": (
+        "setp.ne.u32 %p1, %r4, 0; mov.b64 %rd4, %rd2; @!%p1 bra X; add.s64 %rd4, %rd4, {0}; X:"
+        + COPY.replace("PLACE", "%rd4"), 8, 16,
+    ),
+    "a copy of each": (
+        f"setp.ne.u32 %p1, %r4, 0; @%p1 bra O; {COPY.replace('PLACE', '%rd2')} bra X; "
+        f"O: {COPY.replace('PLACE', '%rd2+{0}')} X:", 8, 16,
+    ),
+    "turns": (
+        "mov.b64 %rd4, %rd2; L: setp.ge.u32 %p1, %r3, %r4; @%p1 bra X; add.s64 %rd4, %rd4, {0}; "
+        "add.u32 %r3, %r3, 1; bra L; X:" + COPY.replace("PLACE", "%rd4"), 8, 16,
+    ),
+    "a number in floating point": (
+        "cvt.rn.f32.u32 %f1, %r4; setp.gt.f32 %p1, %f1, 0f00000000; mov.b64 %rd4, %rd2; "
+        "@%p1 add.s64 %rd4, %rd4, {0};" + COPY.replace("PLACE", "%rd4"), 8, 16,
+    ),
+    "a table": (
+        "mul.wide.u32 %rd3, %r4, 4; mov.u64 %rd5, t; add.s64 %rd5, %rd5, %rd3; ld.const.u32 %r5, [%rd5+{0}];"
+        "cvt.u64.u32 %rd6, %r5; add.s64 %rd4, %rd2, %rd6;" + COPY.replace("PLACE", "%rd4"), 0, 4,
+    ),
+    "a vector": (
+        "ld.global.v2.u64 {%rd5, %rd2}, [%rd1];" + MOVED, 8, 16,
+    ),
+    "a word by shared memory": (
+        "st.shared.u64 [s], %rd2; bar.sync 0; ld.shared.u64 %rd2, [s];" + MOVED, 8, 16,
+    ),
+    "another lane's": (
+        f"{HALVES} shfl.sync.idx.b32 %r5, %r5, 0, 31, -1; mov.b64 %rd2, {{%r5, %r6}}; {MOVED}", 8, 16,
+    ),
+    "bits": (
+        "cvt.u64.u32 %rd3, %r4; bfi.b64 %rd4, %rd3, %rd2, {0}, 1;" + COPY.replace("PLACE", "%rd4"), 3, 5,
+    ),
+    "a difference": (
+        "mul.wide.u32 %rd3, %r4, {0}; xor.b64 %rd4, %rd2, %rd3;" + COPY.replace("PLACE", "%rd4"), 8, 16,
+    ),
+    "three operands": (
+        f"mul.lo.u32 %r4, %r4, {{0}}; {HALVES} lop3.b32 %r5, %r5, %r4, 0, 0x3c; {WHOLE}", 8, 16,
+    ),
+    "picked bytes": (
+        f"mul.lo.u32 %r4, %r4, {{0}}; {HALVES} "
+        f"xor.b32 %r7, %r5, %r4; prmt.b32 %r5, %r7, %r5, 0x7650; {WHOLE}",
+        8, 16,
+    ),
+    "shifted words": (
+        f"mul.lo.u32 %r4, %r4, {{0}}; {HALVES} shf.l.wrap.b32 %r7, 0, %r4, 0; add.u32 %r5, %r5, %r7; {WHOLE}",
+        8, 16,
+    ),
+    "one of two words": (
+        "mul.wide.u32 %rd3, %r4, 8; add.s64 %rd3, %rd1, %rd3; ld.global.u64 %rd5, [%rd3]; "
+        "and.b32 %r4, %r1, 2; mul.wide.u32 %rd6, %r4, {0}; add.s64 %rd4, %rd5, %rd6;"
+        + COPY.replace("PLACE", "%rd4"), 4, 8,
+    ),
+}  # fmt: skip
+CASES |= {
+    f"by {name}": (f"and.b32 %r4, %r1, 1; {body}", bad, good) for name, (body, bad, good) in BY_CHOICE.items()
+}
 #: What is the caller's to align.
 LEFT = {
     "one side or the other": (
@@ -103,7 +180,7 @@ LEFT = {
     "another entry": (
         "mul.wide.u32 %rd3, %r1, 8; add.s64 %rd3, %rd1, %rd3; ld.global.nc.u64 %rd4, [%rd3+16]; "
         f"{COPY.replace('PLACE', '%rd4')} mul.wide.u32 %rd5, %r1, 16; add.s64 %rd5, %rd1, %rd5; "
-        f"ld.global.nc.u64 %rd6, [%rd5+16]; {COPY.replace('PLACE', '%rd6+8')}"
+        f"ld.global.nc.u64 %rd6, [%rd5+65536]; {COPY.replace('PLACE', '%rd6+8')}"
     ),
     "a word that others write": (
         f"ld.volatile.global.u64 %rd3, [%rd1]; {COPY.replace('PLACE', '%rd3')} "
@@ -119,13 +196,30 @@ LEFT = {
         "ld.param.u32 %r5, [n]; mul.wide.u32 %rd3, %r1, %r5; add.s64 %rd4, %rd2, %rd3; "
         + COPY.replace("PLACE", "%rd4")
     ),
+    "a choice by a size": (
+        "ld.param.u32 %r5, [n]; setp.lt.u32 %p1, %r5, 7; mov.b64 %rd3, %rd2; @%p1 add.s64 %rd3, %rd3, 8; "
+        + COPY.replace("PLACE", "%rd3")
+    ),
+    "a copy of each of two pointers": (
+        "ld.global.u64 %rd4, [%rd1+8]; and.b32 %r4, %r1, 1; setp.ne.u32 %p1, %r4, 0; "
+        f"@%p1 bra O; {COPY.replace('PLACE', '%rd2+4')} bra X; O: {COPY.replace('PLACE', '%rd4+8')} X:"
+    ),
+    "a table of each thread": (
+        "mul.wide.u32 %rd3, %r1, 4; add.s64 %rd3, %rd1, %rd3; ld.global.u32 %r4, [%rd3+64]; "
+        "cvt.u64.u32 %rd4, %r4; add.s64 %rd4, %rd2, %rd4; " + COPY.replace("PLACE", "%rd4")
+    ),
+    "one warp": (
+        "shr.u32 %r4, %r1, 5; shfl.sync.idx.b32 %r4, %r4, 0, 31, -1; setp.ne.u32 %p1, %r4, 3; @%p1 bra X; "
+        "mul.wide.u32 %rd3, %r4, 8; add.s64 %rd4, %rd2, %rd3; " + COPY.replace("PLACE", "%rd4") + " X:"
+    ),
     "doubled often": f"{DOUBLED} {COPY.replace('PLACE', '%rd3')}",
 }
 
 
 def hidden(body: str) -> bool:
     """Whether the alignment of a copy is unknown."""
-    return bool(copy_addresses(parse(f"{HEAD}{body} ret;\n}}\n").functions[0]).hidden)
+    module = parse(f"{HEAD}{body} ret;\n}}\n")
+    return bool(copy_addresses(module.functions[0], variables=module.variables).hidden)
 
 
 @pytest.mark.parametrize("name", CASES)

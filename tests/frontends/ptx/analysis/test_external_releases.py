@@ -81,6 +81,12 @@ def test_every_way_to_release(check: Any, release: str) -> None:
     assert first(check(neighbours(release=release), 2, FACTS))[0] == "SV110"
 
 
+@pytest.mark.parametrize("release", ["st.global.u32 [%rd6], 1;", "st.release.cta.global.u32 [%rd6], 1;"])
+def test_what_releases_nothing_to_other_blocks_orders_none(check: Any, release: str) -> None:
+    text = neighbours(release=release)
+    assert first(check(text, 3, FACTS)) == ("SV110", line(text, READ[:-1]))
+
+
 def test_an_acquire_load_whose_value_nothing_looks_at_is_no_wait(check: Any) -> None:
     load = "ld.acquire.gpu.global.u32 %r6, [%rd6+-4];"
     assert first(check(neighbours(load), 2, FACTS))[0] == "SV110"
@@ -128,8 +134,6 @@ SOMEWHERE = """ld.global.u32 %r9, [%rd1+4096];
     [
         ("each block reads what it wrote itself", neighbours(read="ld.global.u32 %r7, [%rd4];")),
         ("another pointer is read", neighbours(read="ld.global.u32 %r7, [%rd6+-4];")),
-        ("nothing is released", neighbours(release="st.global.u32 [%rd6], 1;")),
-        ("the release is for the block", neighbours(release="st.release.cta.global.u32 [%rd6], 1;")),
         ("all write what they read", neighbours(write="st.global.u32 [%rd1], 1;",
                                                 read="ld.global.u32 %r7, [%rd1];")),
         ("strong accesses race with nobody", neighbours(write="st.relaxed.gpu.global.u32 [%rd4], %r2;",

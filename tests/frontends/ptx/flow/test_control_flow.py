@@ -170,6 +170,10 @@ ANSWERS = [
     ("selp.b32 %r2, 0, -1, %p1; setp.ne.u32 %p2, %r2, 0xffffffff;", True),
     ("selp.b32 %r2, 0, -1, %p1; setp.eq.u32 %p2, %r2, 0xffffffff;", False),
     ("selp.b32 %r2, 0, 65536, %p1; cvt.u32.u16 %r3, %r2; setp.eq.u32 %p2, %r3, 0;", False),
+    ("or.pred %p2, %p1, %p1;", True),
+    ("and.pred %p2, %p2, %p1;", False),  # one "not yet" is kept for ever
+    ("selp.b32 %r2, 1, 0, %p1; and.b32 %r3, %r3, %r2; setp.ne.u32 %p2, %r3, 0;", False),
+    ("xor.pred %p3, %p3, %p1; and.pred %p2, %p3, %p1;", False),
 ]
 
 

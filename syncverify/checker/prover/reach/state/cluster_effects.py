@@ -48,7 +48,7 @@ def form(
         if isinstance(step, FlagWait):
             s = step.spin
             known = tuple(at(*x) for x in _asked(step))
-            steps.append((step.flag, at(s.cls, s.time, 0), s.compare, s.value, known))
+            steps.append((step.flag, at(s.cls, s.time, 0), s.compare, s.value, s.unsigned, known))
         else:
             w = step.write
             what = (w.value, w.added, w.lanes, keep(w.past), keep(w.released))
@@ -64,7 +64,7 @@ def summarise(run: Run) -> ClusterSummary:
     steps: list[FlagTest | FlagSignal] = []
     for step in run.ledger:
         if isinstance(step, FlagWait):
-            steps.append(FlagTest(step.flag, step.spin.compare, step.spin.value))
+            steps.append(FlagTest(step.flag, step.spin.compare, step.spin.value, step.spin.unsigned))
             continue
         w = step.write
         before = frozenset(i for i, x in enumerate(run.ledger) if w.past[_when(x)[0]] >= _when(x)[1])

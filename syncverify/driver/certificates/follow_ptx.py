@@ -1,0 +1,130 @@
+"""Certificates of PTX kernels followed: the proofs that the front end's check asks for, in their order.
+
+The front end derives the systems, and what it takes of the launch, again each time. ``check_module`` is run
+with a judge that follows each system as a certificate says, and decides nothing that is not shown there.
+What follows proofs of a further kind is loaded where one is met.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from syncverify.base.certificate_data import RejectedError, listed, same, take
+from syncverify.base.diagnostics import Policy, Verdict
+from syncverify.base.reason import Reason, heard
+from syncverify.base.source import InputError
+from syncverify.checker.outcome import Outcome
+from syncverify.driver.certificates import exact
+from syncverify.driver.certificates.ptx_posed import checked
+from syncverify.driver.posed import Found, Posed
+from syncverify.driver.ptx_assumptions import PLACED_BY_DATA
+from syncverify.driver.ptx_task import Checker
+from syncverify.driver.rechecked import INDUCTION, Met, Rechecked, entries, given_values
+from syncverify.frontends.launch_facts import LaunchFacts
+from syncverify.frontends.ptx.syntax.nodes import Module
+from syncverify.ir.consistency import NoLaunchError
+from syncverify.model.events import System
+
+
+@dataclass(slots=True)
+class _Claims:
+    """A checker that finds what a certificate says, or raises RejectedError."""
+
+    parts: list[Any]
+    where: str
+    met: Met = field(default_factory=Met)
+    taken: int = 0
+
+    def next(self, *kinds: str) -> tuple[dict[str, Any], str]:
+        at = f"{self.where}.parts[{self.taken}]"
+        if self.taken >= len(self.parts):
+            raise RejectedError(self.where, "systems of the launch are left out")
+        part = self.parts[self.taken]
+        self.taken += 1
+        if not isinstance(part, dict) or part.get("is") not in kinds:
+            raise RejectedError(at, f"no proof of this kind: {', '.join(kinds)}")
+        return part, at
+
+    def judge(self, system: System, policy: Policy) -> Outcome:
+        part, at = self.next("system", "open")
+        if part["is"] == "open":
+            _, reason = take(part, at, "is", "reason")  # says only which proofs come next
+            return Outcome(Verdict.UNKNOWN, (), None, _reason(reason, at), {})
+        found = {"is": "system", **exact.described(system, policy, self.met)}
+        same(found, part, at)
+        self.met.add("systems")
+        return Outcome(Verdict.PROVED)
+
+    def prove(self, open_: Any, facts: Any, systems: Any, exact_: Any, policy: Policy, *_: Any) -> Any:
+        part, at = self.next("sizes", "open")
+        if part["is"] == "open":
+            _, reason = take(part, at, "is", "reason")  # says only which proofs come next
+            return Found(Verdict.UNKNOWN, reason=_reason(reason, at))
+        from syncverify.driver.certificates import sizes
+
+        proof = {**{k: v for k, v in part.items() if k != "is"}, "kind": "sizes"}
+        if part.get("kind") != "sizes":
+            raise RejectedError(f"{at}.kind", "no proof for all sizes")
+        self.met.join(sizes.recheck(proof, lambda: Posed(open_, facts, systems), policy, at))
+        stops = any(node["is"] == "stopped" for graph in part["systems"] for node in graph["nodes"])
+        # whether it rests on an assertion decides which steps may follow; the lines are the check's to tell
+        return Found(Verdict.PROVED, stopped={0: "an assertion of the kernel"} if stops else {})
+
+
+def recheck(text: str, file: str, module: Module, source_hash: str, facts: LaunchFacts) -> list[Rechecked]:
+    """Validates a file of certificates against the entries of a PTX module, as launched.
+
+    Raises RejectedError where some certificate proves nothing, InputError for a file that is none.
+    """
+    done: list[Rechecked] = []
+    for i, entry in enumerate(entries(text, file)):
+        done.append(_entry(entry, f"kernels[{i}]", module, source_hash, facts))
+    if len({r.kernel for r in done}) != len(done):
+        raise RejectedError("kernels", "a kernel is there twice")
+    return done
+
+
+def _entry(entry: Any, where: str, module: Module, source_hash: str, facts: LaunchFacts) -> Rechecked:
+    name, text, policy, values, proof = take(entry, where, "kernel", "text", "policy", "values", "proof")
+    if name not in [f.name for f in module.entries]:
+        raise RejectedError(f"{where}.kernel", f"there is no kernel {name!r}")
+    if text != source_hash:
+        raise RejectedError(f"{where}.text", "the certificate is of another text")
+    if policy not in [str(p) for p in Policy]:
+        raise RejectedError(f"{where}.policy", f"{policy!r} is no policy")
+    given = given_values(values, f"{where}.values")
+    at = f"{where}.proof"
+    if isinstance(proof, dict) and proof.get("kind") == INDUCTION:
+        from syncverify.driver import by_kernel
+
+        e = by_kernel.CertifiedKernel(name, text, Policy(policy), given, proof, at)
+        scope, bound, met = by_kernel.of_entry(module, facts, e)
+        return Rechecked(name, Policy(policy), scope, bound, INDUCTION, met)
+    kind, parts = take(proof, at, "kind", "parts")
+    if kind != "ptx":
+        raise RejectedError(f"{at}.kind", f"{kind!r} is no proof of PTX")
+    claims = _Claims(listed(parts, f"{at}.parts"), at)
+    try:
+        report = checked(
+            module, name, facts, given, Policy(policy), Checker(claims.judge, claims.prove, again=False)
+        )
+    except NoLaunchError:  # the launch file is wrong, not the certificate
+        raise
+    except InputError as e:
+        raise RejectedError(where, e.message) from None
+    if report.verdict is not Verdict.PROVED:
+        raise RejectedError(at, f"it does not follow: {report.reason or report.verdict}")
+    if claims.taken != len(claims.parts):
+        raise RejectedError(f"{at}.parts", "more than the launch has")
+    assumed = (*(a for a in report.assumptions if PLACED_BY_DATA in a), *claims.met.assumed)
+    return Rechecked(name, Policy(policy), report.scope.kind, report.scope.values, "ptx", claims.met, assumed)
+
+
+def _reason(data: Any, at: str) -> Reason:
+    """A reason of a certificate, whole: RejectedError where a part of it is missing."""
+    take(data, f"{at}.reason", "text", "causes", "of")
+    return heard(data)
+
+
+__all__ = ["recheck"]
