@@ -63,9 +63,8 @@ from syncverify.torch.worth import AGAIN, LATE
 
 log = logging.getLogger("syncverify.torch")
 
-#: Seconds that a graph's compilation waits for proofs of much worth when Inductor's program is there: at
-#: least, at most, and for each hundredth of the graph's time that their kernels may save.
-_PATIENCE, _MOST_PATIENCE, _FOR_A_HUNDREDTH = 1.0, 4.0, 0.4
+#: Seconds that a graph's compilation waits for proofs of much worth when Inductor's program is there.
+_PATIENCE = 1.0
 
 _RUNNERS: dict[str, Callable[..., Runner]] = {
     "gate": GateRunner, "prove": ProvingRunner, "reference": ReferenceRunner, "simulator": SimulatorRunner,
@@ -241,7 +240,7 @@ class Backend:
         if any(isinstance(inner, GraphModule) for inner in module.children()):
             return None
         large = [c for c in report.waiting if c.region.late >= LATE]
-        prove_ahead(large, self.runner, _patience(sum(c.region.late for c in large)))
+        prove_ahead(large, self.runner, TUNED_PATIENCE if templates() else _PATIENCE)
         since = proved_since(report.waiting, self.runner)
         if sum(c.region.late for c in since) < AGAIN:
             return None
@@ -250,13 +249,6 @@ class Backend:
         report.late = found.late
         whole = whole_of(module, since[0].device)
         return (lowered, found) if found.saved - report.saved >= AGAIN * whole else None
-
-
-def _patience(share: float) -> float:
-    """Seconds to wait for proofs whose kernels may save such a part of a graph's time."""
-    if templates():
-        return TUNED_PATIENCE
-    return max(_PATIENCE, min(_MOST_PATIENCE, _FOR_A_HUNDREDTH * 100 * share))
 
 
 def _forget_strides() -> None:

@@ -149,12 +149,12 @@ def test_rounds_of_a_graph_wait_for_proofs_once(backend: Any, monkeypatch: pytes
 
 @pytest.mark.parametrize(
     ("share", "tuned", "least", "most"),
-    [(0.0, False, 1.0, 1.0), (0.05, False, 1.5, 2.5), (0.5, False, 4.0, 4.0), (0.0, True, 10.0, 30.0)],
+    [(0.0, False, 1.0, 1.0), (0.5, False, 1.0, 1.0), (0.0, True, 10.0, 30.0)],
 )
-def test_proofs_are_waited_for_by_what_they_may_save(
+def test_proofs_are_waited_for_longer_where_inductor_tunes(
     backend: Any, monkeypatch: pytest.MonkeyPatch, share: float, tuned: bool, least: float, most: float
 ) -> None:
-    """And longer where Inductor tunes; the seconds that a graph's second look asks for are those."""
+    """The seconds that a graph's second look asks for, whatever the kernels may save."""
     own = sys.modules["syncverify.torch.backend"]
     waited: list[float] = []
 
