@@ -31,11 +31,13 @@ EVERY = 16
 #: Files that take seconds: one of so many of their kernels; all of them in the slow run.
 LONG = {
     "barriers_and_copies": 2,
-    "by_data": 6,
+    "by_data": 12,
     "counters_of_rings": 2,
     "hand_overs_in_shared": 3,
-    "products_and_rings": 2,
-    "readings": 2,
+    "idioms": 2,
+    "locks_of_blocks": 3,
+    "products_and_rings": 4,
+    "readings": 4,
     "roles_and_groups": 2,
     "shared_flags": 2,
     "turns_in_shared": 6,
