@@ -17,7 +17,7 @@ from syncverify.checker.kernel.linear import Term, num, var
 
 #: Names of registers that move by a size, in terms; and of how often loops turn.
 MOVING, TURNS = "%x", "turns_"
-#: What stands for the signs of sums in names.
+#: How names spell the signs of sums.
 _WORDS = str.maketrans({"-": "minus", "+": "plus", "*": "times", " ": "_"})
 #: Turns by which a question may be about another turn than its own.
 AHEAD = 12

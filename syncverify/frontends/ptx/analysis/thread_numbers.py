@@ -1,12 +1,12 @@
 """What registers hold that are made of numbers of threads and blocks alone, for some of these numbers.
 
-Which threads come to an instruction is told as far as such numbers decide. A comparison with anything else
+Which threads come to an instruction is known as far as such numbers decide. A comparison with anything else
 may have either answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
@@ -26,7 +26,7 @@ _DEEPEST = 24
 _OF_THREAD = ("%tid", "%laneid", "%warpid", "%lanemask")
 _OF_BLOCK = ("%ctaid", "%cluster")
 _NUMBERS = (*_OF_THREAD, *_OF_BLOCK, "%ntid", "%nctaid", "%ncluster")
-#: What lanes tell each other, and sums that carry: made of numbers where their operands are.
+#: Exchanges between lanes, and sums that carry: made of numbers where their operands are.
 _EXCHANGES = frozenset("shfl vote match redux elect activemask addc subc madc".split())
 _COMPARED = {
     "eq": lambda a, b: a == b,
@@ -72,15 +72,9 @@ class ThreadNumbers:
     def made_of(self, v: int, *, of_block: bool) -> bool:
         """Whether a version may be another one in another thread, or block."""
         names = _OF_BLOCK if of_block else _OF_THREAD
-        seen, work = set[int](), [v]
-        while work:
-            v = work.pop()
-            if v in seen:
-                continue
-            seen.add(v)
-            k = self.flow.versions.writer[v]
+        for x in self._behind(v):
+            k = self.flow.versions.writer[x]
             if k < 0:
-                work += [x for _, x in self.flow.versions.merged(v)]
                 continue
             i = self.flow.body[k]
             if i.op in _EXCHANGES | {"atom", "call"} or any(
@@ -89,53 +83,49 @@ class ThreadNumbers:
                 return True
             if i.op in ("ld", "ldu") and not {"shared", "local"}.isdisjoint(i.mods):
                 return True
-            work += [self.flow.versions.read(name, k) for name in sources(i)]
-            if i.guard is not None:
-                work.append(self.flow.versions.read(self.flow.versions.name[v], k))
         return False
 
     def numbers_only(self, v: int) -> bool:
         """Whether a version is computed of such numbers, and of nothing else, by whatever path."""
-        seen, work = set[int](), [v]
-        while work:
-            v = work.pop()
-            if v in seen:
-                continue
-            seen.add(v)
-            k = self.flow.versions.writer[v]
-            if k < 0:
-                merged = self.flow.versions.merged(v)
-                if not merged or any(b < 0 for b, _ in merged):
+        for x in self._behind(v):
+            k = self.flow.versions.writer[x]
+            if k >= 0:
+                if not _of_numbers(self.flow.body[k], PURE | _EXCHANGES):
                     return False
-                work += [x for _, x in merged]
                 continue
-            i = self.flow.body[k]
-            specials = [_special(op) for op in i.operands if _special(op)]
-            if i.op not in PURE | _EXCHANGES or not all(x.startswith(_NUMBERS) for x in specials):
+            merged = self.flow.versions.merged(x)
+            if not merged or any(b < 0 for b, _ in merged):
                 return False
-            work += [self.flow.versions.read(name, k) for name in sources(i)]
-            if i.guard is not None:
-                work.append(self.flow.versions.read(self.flow.versions.name[v], k))
         return True
 
     def alone(self, v: int) -> bool:
         """Whether a version is computed of such numbers, and of nothing else, with no choice of paths."""
-        seen, work = set[int](), [v]
+        for x in self._behind(v):
+            k = self.flow.versions.writer[x]
+            i = self.flow.body[k] if k >= 0 else None
+            if i is None or i.guard is not None or not _of_numbers(i, PURE):
+                return False
+            if any(isinstance(op, Mem | Sym) for op in i.operands):
+                return False
+        return True
+
+    def _behind(self, v: int) -> Iterator[int]:
+        """A version and all that it is made of, by whatever path and guard, each once."""
+        versions, seen, work = self.flow.versions, set[int](), [v]
         while work:
             v = work.pop()
             if v in seen:
                 continue
             seen.add(v)
-            k = self.flow.versions.writer[v]
-            i = self.flow.body[k] if k >= 0 else None
-            if i is None or i.op not in PURE or i.guard is not None:
-                return False
-            if not all(_special(op).startswith(_NUMBERS) for op in i.operands if _special(op)):
-                return False
-            if any(isinstance(op, Mem | Sym) for op in i.operands):
-                return False
-            work += [self.flow.versions.read(name, k) for name in sources(i)]
-        return True
+            yield v
+            k = versions.writer[v]
+            if k < 0:
+                work += [x for _, x in versions.merged(v)]
+                continue
+            i = self.flow.body[k]
+            work += [versions.read(name, k) for name in sources(i)]
+            if i.guard is not None:
+                work.append(versions.read(versions.name[v], k))
 
     def comes(self, k: int, numbers: Numbers) -> bool:
         """Whether a thread may come to an instruction."""
@@ -222,6 +212,12 @@ class ThreadNumbers:
             case Reg(name):
                 return self.value(self.flow.versions.read(name, k), numbers, depth)
         return None
+
+
+def _of_numbers(i: Instr, ops: Collection[str]) -> bool:
+    """Whether an instruction is one of some, and no special register goes into it but the numbers."""
+    named = [_special(op) for op in i.operands if _special(op)]
+    return i.op in ops and all(x.startswith(_NUMBERS) for x in named)
 
 
 def _special(op: Operand) -> str:

@@ -128,8 +128,8 @@ class Flow:
     def _spins_in(self, loop: frozenset[int], poll: int) -> bool:
         """Whether the loop ends only when every poll in it has been answered: each is a wait then.
 
-        Of several each stands for itself: what could bring a phase after the next before the loop ends has to
-        be ordered behind a wait that is passed, and in the loop nothing is handed on.
+        Of several each is taken by itself. What could bring a phase after the next before the loop ends has
+        to be ordered behind a wait that is passed, and in the loop nothing is handed on.
         """
         inside = [k for b in loop for k in range(self.blocks[b].lo, self.blocks[b].hi)]
         polls = [k for k in inside if is_poll(self.body[k])]
