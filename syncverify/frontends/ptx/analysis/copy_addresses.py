@@ -122,8 +122,11 @@ def copy_addresses(
     asked = {k: a for k, a in asked.items() if k not in hidden}
     named = {part.name for i in function.body for op in i.operands for part in _symbols(op)}
     begun = any(given[n].initial is not None for n in named & given.keys())
-    if begun or not all(_aligned_by_zeros(a, flow) for a in asked.values()):
-        hidden |= Trials(flow, threads, given).unaligned(asked)
+    trials = Trials(flow, threads, given)
+    if asked and (
+        begun or trials.numbers_stored or not all(_aligned_by_zeros(a, flow) for a in asked.values())
+    ):
+        hidden |= trials.unaligned(asked)
     return CopyAddresses(judged, frozenset(aligned), frozenset(pointers), off, frozenset(hidden))
 
 

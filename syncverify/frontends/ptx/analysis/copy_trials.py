@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice, product
 from sys import getrecursionlimit, setrecursionlimit
 from zlib import crc32
@@ -119,10 +120,26 @@ class Trials:
         for thread in self.threads.threads[:2]:
             yield from self.threads.others(thread)[1:]
 
+    @cached_property
+    def numbers_stored(self) -> bool:
+        """Whether some store, which may be to shared memory, keeps a number of the thread there."""
+        return any(
+            self.threads.without_data(self.flow.versions.read(name, k))
+            for b in self.flow.reached
+            for k in range(self.flow.blocks[b].lo, self.flow.blocks[b].hi)
+            if (i := self.flow.body[k]).op == "st" and _may_be_shared(i)
+            for op in i.operands[1:]
+            for name in registers(op)
+        )
+
     def of_threads(self, v: int) -> bool:
         if v not in self._of_threads:
             self._of_threads[v] = self.threads.made_of(v, of_block=False)
         return self._of_threads[v]
+
+
+def _may_be_shared(i: Instr) -> bool:
+    return {"global", "local", "param", "const"}.isdisjoint(i.mods)
 
 
 @dataclass
@@ -365,8 +382,8 @@ class _Thread:
         if "param" in i.mods:
             return self._parameter(m, more, each)
         at = self._read(m.base, k)
-        if at is None or "local" in i.mods:
-            return None
+        if at is None or "local" in i.mods or (self.trials.numbers_stored and _may_be_shared(i)):
+            return None  # what a thread keeps in memory is not followed
         if len(at) > 1:
             return self._chosen(("own", v, self._me()))
         place = next(iter(at)) + more

@@ -232,3 +232,19 @@ def test_addresses_that_are_not_all_aligned(name: str) -> None:
 @pytest.mark.parametrize("name", LEFT)
 def test_addresses_that_may_be_aligned(name: str) -> None:
     assert not hidden(LEFT[name])
+
+
+KEPT = (
+    "st.shared.u64 [%r6], WORD; bar.sync 0; ld.shared.u64 %rd4, [%r6]; add.s64 %rd5, %rd2, %rd4; "
+    + COPY.replace("PLACE", "%rd5")
+)
+
+
+def test_numbers_that_a_thread_keeps_in_shared_memory_are_not_followed() -> None:
+    own = "shl.b32 %r8, %r1, 3; mov.u32 %r7, kept; add.u32 %r6, %r7, %r8; mul.wide.u32 %rd3, %r1, 8; "
+    memory = ".shared .align 8 .b8 kept[1024]; "
+    assert hidden(memory + own + KEPT.replace("WORD", "%rd3"))
+    assert hidden(memory + own + "ld.param.u32 %r5, [n]; cvt.u64.u32 %rd6, %r5; add.s64 %rd3, %rd3, %rd6; "
+                  + KEPT.replace("WORD", "%rd3"))  # fmt: skip
+    loaded = "ld.global.u64 %rd3, [%rd1+8]; "
+    assert not hidden(memory + own + loaded + KEPT.replace("WORD", "%rd3"))
