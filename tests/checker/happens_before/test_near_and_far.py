@@ -1,5 +1,5 @@
-"""What a wait of a cluster receives of its own block's arrivals, and of another block's: the checker beside the
-second reader, over all orders that the ends and fences ask for."""
+"""What a wait of a cluster receives of its own block's arrivals, and of another block's: the checker beside
+the second reader, over all orders that the ends and fences ask for."""
 
 from __future__ import annotations
 
