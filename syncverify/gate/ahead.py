@@ -37,8 +37,8 @@ from pathlib import Path
 from typing import Any
 
 from syncverify.base.cache_dir import digest
-from syncverify.base.forks import Forks, can_fork, serve
 from syncverify.base.diagnostics import Policy
+from syncverify.base.forks import Forks, can_fork, serve
 from syncverify.base.nvrtc import version as nvrtc_version
 from syncverify.base.source import InputError
 from syncverify.codegen.cache import Cache, tool_fingerprint
