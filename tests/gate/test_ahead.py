@@ -139,14 +139,17 @@ def test_workers_are_copies_of_one_process_and_a_new_one_follows_one_that_died(
     provers.wait([one("before")])
     process = provers._forks._process
     (worker,) = provers._workers
+    assert worker._pipe is not None
     provers._forks.end(worker._number)
+    assert worker._pipe.read(1) == b""
+    monkeypatch.setattr(Provers, "warm", lambda self, count: None)
     provers.start([one("dies")])
     provers.wait([one("dies")])
     provers.start([one("after")])
     provers.wait([one("after")])
     provers._forks.close()
     assert process is not None and process is provers._forks._process and process.wait(20) == 0
-    assert ahead.answered(one("before")) and ahead.answered(one("after"))
+    assert [ahead.answered(one(name)) for name in ("before", "dies", "after")] == [True, None, True]
 
 
 def test_one_core_proves_nothing_ahead(proving: list[str]) -> None:
