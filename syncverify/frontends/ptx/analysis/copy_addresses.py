@@ -124,7 +124,7 @@ def copy_addresses(
     named = {part.name for i in function.body for op in i.operands for part in _symbols(op)}
     begun = any(given[n].initial is not None for n in named & given.keys())
     stored = StoredWords(flow)
-    kept = any(stored.goes_through_memory(a.version) for a in asked.values())
+    kept = any(stored.passes_memory(a.version) for a in asked.values())
     if begun or kept or not all(_aligned_by_zeros(a, flow) for a in asked.values()):
         hidden |= Trials(flow, threads, given, stored).unaligned(asked)
     return CopyAddresses(judged, frozenset(aligned), frozenset(pointers), off, frozenset(hidden))

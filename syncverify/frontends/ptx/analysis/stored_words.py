@@ -69,7 +69,7 @@ class StoredWords:
             self._of[k] = [s for s in some if isinstance(at, Mem) and self._meet(k, at, s.k, s.at)]
         return self._of[k]
 
-    def goes_through_memory(self, v: int) -> bool:
+    def passes_memory(self, v: int) -> bool:
         """Whether something that the function stores may go into a version."""
         body = self.flow.body
         return any(body[k].op in LOADS and (body[k].op != "ld" or self.of(k)) for k in self.makers(v))
