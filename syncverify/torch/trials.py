@@ -46,7 +46,7 @@ log = logging.getLogger("syncverify.torch")
 
 #: Seconds that trials of a graph may take: some, and some for each node, a fifth of what Inductor takes for
 #: it; and what they may take of any graph.
-_LEAST_SECONDS, _SECONDS, _SECONDS_OF_A_NODE = 2.0, 0.5, 0.0025
+_LEAST_SECONDS, _SECONDS, _SECONDS_OF_A_NODE = 1.5, 0.5, 0.0025
 #: Seconds for halves of groups that were not taken, and for products alone, for which nothing is compiled.
 ALONE_SECONDS = 0.6
 #: Trials that Inductor's processes compile kernels for at a time.
