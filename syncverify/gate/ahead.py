@@ -63,7 +63,7 @@ _MOST_WORKERS = 16
 #: What a product's proof takes by that of rows or elements: 5 to 10 s beside 0.6 to 1.5.
 _PRODUCT = 6.0
 #: For so many workers there is one more, which proves no products.
-_BESIDE = 4
+_QUICK_SHARE = 4
 #: What a file of an answer holds where the kernel is proved.
 _PROVED = b"proved"
 #: The length of a message, before it.
@@ -181,7 +181,7 @@ class _Queue:
             heapq.heappush(self._products if product else self._others, asked)
             self._more.notify_all()
 
-    def get(self, products: bool) -> _Asked:
+    def get(self, *, products: bool) -> _Asked:
         """The first of all, or of those that are no products; waits for one."""
         with self._more:
             while True:
@@ -215,9 +215,9 @@ class Provers:
 
     def warm(self, count: int) -> None:
         """Begins processes until there are so many, or as many as there may be."""
-        while self.jobs > 1 and len(self._workers) < min(self.jobs + self.jobs // _BESIDE, count):
+        while self.jobs > 1 and len(self._workers) < min(self.jobs + self.jobs // _QUICK_SHARE, count):
             number = len(self._workers)
-            take = partial(self._queue.get, products=(number + 1) % (_BESIDE + 1) > 0)
+            take = partial(self._queue.get, products=(number + 1) % (_QUICK_SHARE + 1) > 0)
             self._workers.append(_Worker(take, self._forks, number))
 
     def start(self, kernels: Iterable[Ahead], worth: Iterable[float] = ()) -> None:
