@@ -59,10 +59,10 @@ def _joins(i: Instr) -> str | None:
     """What joins the signs of two numbers whose ``or`` an instruction asks for its sign."""
     if i.op != "setp" or i.guard is not None or len(i.operands) != 3 or len(i.mods) != 2:
         return None
-    to, asked, beside = i.operands
+    to, asked, bound = i.operands
     if i.mods[1] not in _WIDTHS or not isinstance(to, Reg) or not isinstance(asked, Reg):
         return None
-    return _SIGNS.get((i.mods[0], _signed(beside, _WIDTHS[i.mods[1]][1])))
+    return _SIGNS.get((i.mods[0], _signed(bound, _WIDTHS[i.mods[1]][1])))
 
 
 def _signed(op: Operand, bits: int) -> int:
@@ -92,14 +92,14 @@ def _joined(flow: Flow, k: int) -> tuple[Operand, Operand] | None:
 
 def _apart(i: Instr, two: tuple[Operand, Operand], names: Sequence[str]) -> tuple[Instr, ...]:
     """The comparison of each number, and what joins them."""
-    to, _, beside = i.operands
+    to, _, bound = i.operands
     assert isinstance(to, Reg)
     first, second = (replace(to, name=name) for name in names)
     join = _joins(i)
     assert join is not None
     return (
-        replace(i, operands=(first, two[0], beside)),
-        replace(i, operands=(second, two[1], beside)),
+        replace(i, operands=(first, two[0], bound)),
+        replace(i, operands=(second, two[1], bound)),
         replace(i, op=join, mods=("pred",), operands=(to, first, second)),
     )
 

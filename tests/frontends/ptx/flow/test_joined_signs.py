@@ -13,7 +13,7 @@ from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Reg
 from syncverify.frontends.ptx.syntax.parser import parse
 from tests.frontends.ptx.execute_helpers import module_text
 
-ASKED = "or.b32 %r3, %r1, %r2; MORE setp.HOW.s32 %p1, %r3, BESIDE; @%p1 st.global.u32 [%rd1], %r3; ret;"
+ASKED = "or.b32 %r3, %r1, %r2; MORE setp.HOW.s32 %p1, %r3, BOUND; @%p1 st.global.u32 [%rd1], %r3; ret;"
 #: A tile with a ring of zeros, and one thread for each word of it: who is outside of the picture leaves late.
 KERNEL = """
     .shared .align 16 .b8 tile[1024];
@@ -70,10 +70,10 @@ def _answer(body: tuple[Instr, ...], values: dict[str, int]) -> int:
 
 
 @pytest.mark.parametrize(
-    ("how", "beside"), [("lt", "0"), ("le", "-1"), ("ge", "0"), ("gt", "-1"), ("gt", "0xffffffff")]
+    ("how", "bound"), [("lt", "0"), ("le", "-1"), ("ge", "0"), ("gt", "-1"), ("gt", "0xffffffff")]
 )
-def test_both_forms_answer_alike(how: str, beside: str) -> None:
-    f = _function(ASKED.replace("HOW", how).replace("BESIDE", beside).replace("MORE", ""))
+def test_both_forms_answer_alike(how: str, bound: str) -> None:
+    f = _function(ASKED.replace("HOW", how).replace("BOUND", bound).replace("MORE", ""))
     apart = with_signs_apart(f)
     assert sum(i.op == "setp" for i in apart.body) == 2
     for one, two in product((0, 1, 2**31 - 1, 2**31, 2**32 - 1), repeat=2):
@@ -82,7 +82,7 @@ def test_both_forms_answer_alike(how: str, beside: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "beside", "more"),
+    ("how", "bound", "more"),
     [
         ("lt", "1", ""),
         ("gt", "0", ""),
@@ -92,8 +92,8 @@ def test_both_forms_answer_alike(how: str, beside: str) -> None:
         ("lt", "0", "xor.b32 %r3, %r1, %r2;"),
     ],
 )
-def test_what_is_no_sign_of_an_or_stays(how: str, beside: str, more: str) -> None:
-    f = _function(ASKED.replace("HOW", how).replace("BESIDE", beside).replace("MORE", more))
+def test_what_is_no_sign_of_an_or_stays(how: str, bound: str, more: str) -> None:
+    f = _function(ASKED.replace("HOW", how).replace("BOUND", bound).replace("MORE", more))
     assert with_signs_apart(f) is f
 
 
