@@ -25,6 +25,9 @@ BY_INPUT = (
     "counts_in_shared",
     "registers_without_a_value",
     "turns_in_shared",
+    "decided_by_warps",
+    "last_blocks",
+    "changed_before_asked",
 )
 #: One of so many is replayed on the second reader in every run.
 EVERY = 16
