@@ -64,9 +64,9 @@ _TUNED_SECONDS, TUNED_PATIENCE = 20.0, 15.0
 class _Trial:
     """A context that is timed, of candidates whose places in it count; all contexts alike share it.
 
-    ``owner`` has its nodes. ``share``: what it may gain at best, as a part of its graph's time. ``plain`` is
-    Inductor's code until the kernels are timed, ``arms`` its code with kernels. ``why_not``: why it is not
-    worth it, or what went wrong. ``refused``: by place, why a member has no kernel.
+    ``owner`` has its nodes. ``plain`` is Inductor's code until the kernels are timed, ``arms`` its code with
+    kernels. ``why_not``: why it is not worth it, or what went wrong. ``refused``: by place, why a member has
+    no kernel.
     """
 
     key: str
@@ -74,7 +74,6 @@ class _Trial:
     members: list[Candidate]
     device: torch.device
     owner: GraphModule
-    share: float = 0.0
     times: Times | None = None
     plain: Run | None = None
     arms: dict[str, Run] = field(default_factory=dict)
@@ -250,7 +249,7 @@ class _Tried:
         for trial in trials:
             trial.give_up("not tried: its proof was not there in time")
             for c in trial.members:
-                c.region.late = trial.share / len(trial.members)
+                c.region.late = c.region.worth
 
     def _proved(self, trial: _Trial) -> bool:
         return not prove_ahead(trial.members, self.runner, 0.0)
@@ -317,7 +316,8 @@ def _trials(
     for key, gain in gains.items():
         trial = trials[key]
         whole = wholes[trial.device]
-        trial.share = gain / whole if whole else 0.0
+        for c in trial.members if whole else ():
+            c.region.worth = gain / whole / len(trial.members)
         if gain < LEAST * whole:
             trial.why_not = f"not tried: it gains {gain:.1f} us of {whole:.0f} at best"
     return {key: trials[key] for key in sorted(gains, key=lambda k: -gains[k])}, placed

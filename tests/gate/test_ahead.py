@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,53 @@ def test_proofs_of_other_tools_are_told(
     monkeypatch.setattr(ahead._Worker, "_answer", lambda self, kernel: answered)
     prove_ahead([one("foreign")], jobs=2)
     assert "foreign was proved ahead with other tools" in caplog.text
+
+
+def test_what_gains_most_for_its_time_is_proved_first(
+    proving: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A product's proof takes six times as long as one of elements, so four times the gain comes later."""
+    proved = ahead._Worker._answer
+    begun, go_on = threading.Event(), threading.Event()
+
+    def answer(self: Any, kernel: Ahead) -> dict[str, Any]:
+        begun.set()
+        go_on.wait(20)
+        return proved(self, kernel)
+
+    monkeypatch.setattr(ahead._Worker, "_answer", answer)
+    provers = Provers(2)
+    provers.start([one("first")])
+    begun.wait(20)
+    long = product_of(8192, 2048, 2048)
+    later = [one("small"), long, one("large"), one("last")]
+    monkeypatch.setattr(Provers, "warm", lambda self, count: None)
+    provers.start(later, [0.1, 0.4, 0.3])
+    go_on.set()
+    provers.wait(later)
+    assert proving == ["first", "large", "small", long.kernel.name, "last"]
+
+
+def test_workers_are_copies_of_one_process_and_a_new_one_follows_one_that_died(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SYNCVERIFY_CACHE", str(tmp_path))
+    provers = Provers(2)
+    provers.start([one("before")])
+    provers.wait([one("before")])
+    process = provers._forks._process
+    (worker,) = provers._workers
+    assert worker._pipe is not None
+    provers._forks.end(worker._number)
+    assert worker._pipe.read(1) == b""
+    monkeypatch.setattr(Provers, "warm", lambda self, count: None)
+    provers.start([one("dies")])
+    provers.wait([one("dies")])
+    provers.start([one("after")])
+    provers.wait([one("after")])
+    provers._forks.close()
+    assert process is not None and process is provers._forks._process and process.wait(20) == 0
+    assert [ahead.answered(one(name)) for name in ("before", "dies", "after")] == [True, None, True]
 
 
 def test_one_core_proves_nothing_ahead(proving: list[str]) -> None:

@@ -42,7 +42,7 @@ from syncverify.frontends.ptx.syntax.nodes import (
 )
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 from syncverify.frontends.ptx.syntax.pure_operations import PURE
-from syncverify.frontends.ptx.syntax.types import width
+from syncverify.frontends.ptx.syntax.types import kind, width
 from syncverify.model.events import EACH_BLOCK, EACH_TIME
 
 #: See ``model.events``; the bits below are those of a thread's number.
@@ -55,6 +55,9 @@ ROUNDED = BLOCK << 1
 #: Nothing is known.
 EVERY = THREADS | TIME | BLOCK
 _ALL_LANES = 0xFFFFFFFF
+
+#: The least number that is below zero in a register of 32 bits.
+_SIGN = 1 << 31
 
 #: Instructions in a row that are followed to show that a value does not change in a loop.
 _DEEPEST = 12
@@ -531,7 +534,8 @@ class Uniformity:
             case "ld" | "ldu":
                 return self._loaded(k, i)
             case "shfl":
-                return self._shuffled(k, i)
+                pred = self.function.registers.get(name) == "pred"
+                return self._in_range(k, i) if pred else self._shuffled(k, i)
             case "vote" | "redux" | "match" if "sync" in mods and len(ops) > 2:
                 whole = self.whole(ops[-1], k)
                 found = self._read(sources(i), k)
@@ -558,6 +562,8 @@ class Uniformity:
         space = next((m.split("::")[0] for m in i.mods if m.split("::")[0] in _SPACES), "generic")
         if space == "param" and not self._of_parameter(at.base, k):
             return EVERY
+        if space == "generic" and self._has_local_memory:
+            return EVERY  # equal addresses may lead each thread to its own memory
         found = self._read(registers(at), k)
         if isinstance(at.base, Special):
             found |= _union([self._special(at.base.name)])
@@ -566,6 +572,12 @@ class Uniformity:
         if space == "shared":
             return found | TIME | BLOCK
         return found | TIME | (BLOCK if space == "generic" else 0)
+
+    @cached_property
+    def _has_local_memory(self) -> bool:
+        """Whether a generic address may be one of local memory."""
+        named = any(v.space == "local" for v in self.function.variables)
+        return named or any(i.op == "alloca" or "local" in i.mods for i in self.body)
 
     def _of_parameter(self, base: object, k: int) -> bool:
         """Whether an address is a kernel's parameter by name, or a register that one was moved into."""
@@ -593,6 +605,12 @@ class Uniformity:
             return bits  # across segments, lanes of the lower one keep their own
         value = _union([bits])
         return value | lane | (LANES if value & LANES or lane else 0)
+
+    def _in_range(self, k: int, i: Instr) -> int:
+        """What it varies with whether the source lane of a ``shfl`` is in the segment of the own one."""
+        clamp = self.constant(i.operands[3], k)
+        always = clamp == LANES and not {"idx", "bfly"}.isdisjoint(i.mods)
+        return 0 if always else self._read(sources(i), k) | LANES
 
     def _computed(self, k: int, i: Instr, name: str) -> _Bits:
         ops = i.operands
@@ -728,7 +746,7 @@ class Uniformity:
         i = self.body[found[0]] if len(found) == 1 else None
         if i is None or i.guard is not None or i.op not in PURE or isinstance(i.operands[0], Vector):
             return _ALL_BITS
-        if "sat" in i.mods:
+        if "sat" in i.mods or not _of_integers(i):
             return _ALL_BITS
         ops = i.operands[1:]
         held = [self._maybe(x, depth + 1) for x in ops]
@@ -766,7 +784,7 @@ class Uniformity:
         """Whether an integer is not below zero, if sums and products of numbers of threads, blocks and sizes
         do not wrap (an assumption of all that is said of sizes)."""
         if isinstance(op, Imm):
-            return op.value >= 0
+            return 0 <= op.value < _SIGN
         if isinstance(op, Special):
             return op.name.startswith(("%tid", "%ntid", "%ctaid", "%nctaid", "%laneid", "%warpid"))
         if not isinstance(op, Reg):
@@ -783,10 +801,53 @@ class Uniformity:
         if i.op == "shr" and i.mods[-1][:1] in "ub":
             amount = self.constant(i.operands[2], k)
             return amount is not None and amount > 0
-        if i.op == "and" and any(isinstance(x, Imm) and x.value >= 0 for x in i.operands[1:]):
+        if i.op == "and" and any(isinstance(x, Imm) and 0 <= x.value < _SIGN for x in i.operands[1:]):
             return True
         computes = i.op in ("mov", "add", "mul", "mad", "shl", "shr", "cvt", "min", "max", "div", "rem", "or")
-        return computes and "hi" not in i.mods and all(self._positive(x, assumed) for x in i.operands[1:])
+        if not computes or "hi" in i.mods or self._leaves_its_type(k):
+            return False
+        return all(self._positive(x, assumed) for x in i.operands[1:])
+
+    def _leaves_its_type(self, k: int) -> bool:
+        """Whether an instruction cuts or sets the sign bit of what numbers of threads and constants alone
+        give it, with one for each number that has no bound: no size is to blame for that."""
+        i = self.body[k]
+        types = [m for m in i.mods if kind(m) in ("u", "s", "b") and m[1:].isdigit()]
+        if not types:
+            return False
+        if i.op == "cvt":
+            held = min([width(types[0]), *(width(m) for m in types if kind(m) == "s")])
+            return self._greatest(i.operands[1]) >> held - 1 > 0
+        bits = width(types[-1]) * (2 if "wide" in i.mods else 1)
+        return self._result_of(i) >> bits - 1 > 0
+
+    def _greatest(self, op: Operand, depth: int = 0) -> int:
+        """The greatest number that thread numbers and constants make an operand; 1 for what has no bound."""
+        if isinstance(op, Imm):
+            return op.value & _ALL_BITS
+        maybe = self._maybe(op)
+        if maybe < 2 * _SIGN:
+            return maybe
+        found: Sequence[int] = self._definitions.get(op.name, ()) if isinstance(op, Reg) else ()
+        if depth > _DEEPEST or len(found) > 3:
+            return 1
+        return max([1, *(self._result_of(self.body[k], depth) for k in found)])
+
+    def _result_of(self, i: Instr, depth: int = 0) -> int:
+        """The same of what an instruction makes."""
+        ops = [self._greatest(x, depth + 1) for x in i.operands[1:]]
+        match i.op:
+            case "add" | "or":
+                return sum(ops)
+            case "mul" | "mad":
+                return ops[0] * ops[1] + sum(ops[2:])
+            case "shl":
+                return ops[0] << min(ops[1], 64)
+            case "mov" | "cvt" | "max" | "min" | "div" | "shr":
+                return max(ops[:1] if i.op in ("div", "shr") else ops)
+            case "rem":
+                return max(ops[1] - 1, 0) if isinstance(i.operands[2], Imm) else ops[0]
+        return 1
 
     def whole(self, mask: Operand, k: int) -> bool:
         """Whether a mask names all lanes."""
@@ -830,6 +891,11 @@ class Uniformity:
         if n == 0 and own % 32 == 0:
             return tuple([1 << b if b < 5 else THREADS & ~LANES for b in range(32)])
         return THREADS
+
+
+def _of_integers(i: Instr) -> bool:
+    """Whether the types of an instruction are whole numbers or bits."""
+    return not any(m.startswith(_FLOAT_TYPES) and m[-1].isdigit() for m in i.mods)
 
 
 def _keeps_rounding(i: Instr) -> bool:
