@@ -53,7 +53,7 @@ from syncverify.frontends.ptx.flow.joined_guards import with_joined_guards_apart
 from syncverify.frontends.ptx.flow.promote_locals import promoted
 from syncverify.frontends.ptx.flow.uniform_branches import with_promises
 from syncverify.frontends.ptx.flow.warp_counts import counted_by_lane
-from syncverify.frontends.ptx.isa.validate import checked
+from syncverify.frontends.ptx.isa.validate import checked, without_rules
 from syncverify.frontends.ptx.launch.concretize import sizes_at
 from syncverify.frontends.ptx.launch.facts import VARIABLE, PtxFacts, demand_launch, ptx_facts
 from syncverify.frontends.ptx.launch.small_sizes import some_sizes
@@ -200,7 +200,7 @@ def reports_of(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
         return replace(report, assumptions=tuple(said), seconds=seconds)
 
     k = task.kernel
-    why = checked(task.kernel.module).without_rules
+    why = without_rules(task.kernel.module)
     if why is not None:
         yield finished(report_of(task.kernel, undecided(why, task.kernel.span), 0.0))
         return
