@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
+from itertools import pairwise
 
 from syncverify.frontends.ptx.analysis.butterflies import Butterflies
 from syncverify.frontends.ptx.analysis.load_agreement import LoadAgreement
@@ -657,11 +658,16 @@ class Uniformity:
         return _union(args)
 
     def _converted(self, k: int, i: Instr, op: Operand, size: int) -> _Bits:
-        """Another width: the upper bits are the sign's, or none."""
-        taken = width(i.mods[-1])
-        low = _spread(self._operand(op, taken, k), taken)[: min(size, taken)]
-        fill = low[-1] if i.mods[-1][0] == "s" else 0
-        return (*low, *[fill] * (size - len(low)))
+        """Another width: the upper bits are the sign's, or none; those of a wider register than its type's,
+        too."""
+        found: tuple[int, ...] = ()
+        types = (i.mods[-1], i.mods[-2], f"{i.mods[-2][0]}{size}")
+        for n, (type_, wider) in enumerate(pairwise(types)):
+            taken = width(type_)
+            low = _spread(found if n else self._operand(op, taken, k), taken)[: width(wider)]
+            fill = low[-1] if type_[0] == "s" else 0
+            found = (*low, *[fill] * (width(wider) - len(low)))
+        return found[:size]
 
     def _shifted(self, i: Instr, op: Operand, arg: _Bits, amount: int, size: int) -> _Bits:
         """A shift by a constant. Of what is never negative the sign is the same in all lanes."""
@@ -755,7 +761,10 @@ class Uniformity:
             case "mov" | "cvta" if len(ops) == 1:
                 return held[0]
             case "cvt" if i.mods[-1][:1] == "u" or self._positive(ops[0]):
-                return held[0] & (1 << width(i.mods[-1])) - 1
+                bits = min(width(i.mods[-1]), width(i.mods[-2]))
+                cut = held[0] & (1 << bits) - 1
+                negative = i.mods[-2][:1] == "s" and cut >> width(i.mods[-2]) - 1
+                return _ALL_BITS if negative else cut
             case "and" if len(ops) == 2:
                 return held[0] & held[1]
             case "or" | "xor" if len(ops) == 2:
@@ -804,7 +813,7 @@ class Uniformity:
         if i.op == "and" and any(isinstance(x, Imm) and 0 <= x.value < _SIGN for x in i.operands[1:]):
             return True
         computes = i.op in ("mov", "add", "mul", "mad", "shl", "shr", "cvt", "min", "max", "div", "rem", "or")
-        if not computes or "hi" in i.mods or self._leaves_its_type(k):
+        if not computes or "hi" in i.mods or not _of_integers(i) or self._leaves_its_type(k):
             return False
         return all(self._positive(x, assumed) for x in i.operands[1:])
 

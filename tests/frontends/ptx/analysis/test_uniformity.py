@@ -55,6 +55,10 @@ LOAD = f"{TID} ld.param.u64 %rd1, [p]; mul.wide.u32 %rd4, %r1, 4; add.s64 %rd2, 
          "shr.s32 %r5, %r4, 31;", "%r5", 4),
         (f"{TID} mul.lo.u32 %r2, %r1, 0x40000000; shr.s32 %r3, %r2, 31;", "%r3", 2),
         (f"{TID} shl.b32 %r2, %r1, 1; cvt.s32.s8 %r3, %r2; shr.s32 %r4, %r3, 31;", "%r4", 0x40),
+        (f"{TID} cvt.s8.u32 %r2, %r1; shr.u32 %r3, %r2, 31;", "%r3", 0),
+        (f"{TID} shl.b32 %r2, %r1, 1; cvt.s8.u32 %r3, %r2; shr.u32 %r4, %r3, 31;", "%r4", 0x40),
+        (f"{TID} shl.b32 %r2, %r1, 1; cvt.s8.u8 %r3, %r2; and.b32 %r4, %r1, 1; shl.b32 %r5, %r4, 9; "
+         "add.u32 %r6, %r3, %r5; shr.u32 %r7, %r6, 10;", "%r7", 0x41),
         # the bits of a float are not those of its number
         (f"{TID} and.b32 %r2, %r1, 0x70; cvt.rn.f32.u32 %f1, %r2; mov.b32 %r3, %f1; and.b32 %r4, %r1, 1; "
          "shl.b32 %r5, %r4, 23; add.u32 %r6, %r3, %r5; shr.u32 %r7, %r6, 24;", "%r7", 0x71),
