@@ -8,7 +8,8 @@ request for a proof finds it on disk.
 on its socket, one by one.
 
 What may gain most in the shortest time is proved first. Example: the loss of GPT-2 may save a tenth of a
-forward pass, and is proved in 1.5 s; a product with a gelu saves less, and takes 10 s.
+forward pass, and is proved in 1.5 s; a product with a gelu saves less, and takes 10 s. Some workers prove no
+products: a loss that is asked for while all others are busy with products waits for none of them.
 """
 
 from __future__ import annotations
@@ -16,21 +17,21 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import heapq
 import importlib
 import json
 import logging
 import math
 import os
 import pickle
-import queue
 import socket
 import struct
 import sys
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from io import BufferedRWPair
 from itertools import chain, repeat
 from pathlib import Path
@@ -61,6 +62,8 @@ _NICE = 10
 _MOST_WORKERS = 16
 #: What a product's proof takes by that of rows or elements: 5 to 10 s beside 0.6 to 1.5.
 _PRODUCT = 6.0
+#: For so many workers there is one more, which proves no products.
+_QUICK_SHARE = 4
 #: What a file of an answer holds where the kernel is proved.
 _PROVED = b"proved"
 #: The length of a message, before it.
@@ -164,6 +167,30 @@ class _Asked:
     done: threading.Event = field(compare=False)
 
 
+class _Queue:
+    """What is still to be proved: products, and what takes less."""
+
+    def __init__(self) -> None:
+        self._products: list[_Asked] = []
+        self._others: list[_Asked] = []
+        self._more = threading.Condition()
+
+    def put(self, asked: _Asked) -> None:
+        with self._more:
+            product = isinstance(asked.kernel.kernel, Problem)
+            heapq.heappush(self._products if product else self._others, asked)
+            self._more.notify_all()
+
+    def get(self, *, products: bool) -> _Asked:
+        """The first of all, or of those that are no products; waits for one."""
+        with self._more:
+            while True:
+                some = [q for q in (self._others, self._products)[: 1 + products] if q]
+                if some:
+                    return heapq.heappop(min(some, key=lambda q: q[0]))
+                self._more.wait()
+
+
 @dataclass
 class Provers:
     """Worker processes that prove kernels, ``jobs`` at a time; none where there is no core to spare.
@@ -173,7 +200,7 @@ class Provers:
 
     jobs: int = field(default_factory=lambda: min(_MOST_WORKERS, _cores() - 1) if can_fork() else 0)
     _begun: dict[str, threading.Event] = field(default_factory=dict, repr=False)
-    _queue: queue.PriorityQueue[_Asked] = field(default_factory=queue.PriorityQueue, repr=False)
+    _queue: _Queue = field(default_factory=lambda: _Queue(), repr=False)
     _workers: list[_Worker] = field(default_factory=list, repr=False)
 
     @cached_property
@@ -188,8 +215,10 @@ class Provers:
 
     def warm(self, count: int) -> None:
         """Begins processes until there are so many, or as many as there may be."""
-        while self.jobs > 1 and len(self._workers) < min(self.jobs, count):
-            self._workers.append(_Worker(self._queue, self._forks, len(self._workers)))
+        while self.jobs > 1 and len(self._workers) < min(self.jobs + self.jobs // _QUICK_SHARE, count):
+            number = len(self._workers)
+            take = partial(self._queue.get, products=(number + 1) % (_QUICK_SHARE + 1) > 0)
+            self._workers.append(_Worker(take, self._forks, number))
 
     def start(self, kernels: Iterable[Ahead], worth: Iterable[float] = ()) -> None:
         """Hands kernels to workers, each once, and returns.
@@ -272,8 +301,8 @@ def _patience(one: Ahead) -> float:
 class _Worker:
     """A process and the thread that feeds it. A process that dies or takes too long is begun again."""
 
-    def __init__(self, kernels: queue.PriorityQueue[_Asked], forks: Forks, number: int) -> None:
-        self._queue, self._forks, self._number = kernels, forks, number
+    def __init__(self, take: Callable[[], _Asked], forks: Forks, number: int) -> None:
+        self._take, self._forks, self._number = take, forks, number
         self._over = False
         self._pipe: BufferedRWPair | None = None
         self._begin()
@@ -292,7 +321,7 @@ class _Worker:
 
     def _feed(self) -> None:
         while True:
-            asked = self._queue.get()
+            asked = self._take()
             one = asked.kernel
             try:
                 answer = self._answer(one)
@@ -390,12 +419,15 @@ def _prepare() -> None:
 
 
 def _prove_all(own: socket.socket) -> None:
-    """What a worker does. The caller's own work goes first: it waits for proofs only a while."""
-    with contextlib.suppress(OSError):
-        os.nice(_NICE)
-    pipe = own.makefile("rwb")
+    """What a worker does. The caller's own work goes before products, which take long: it waits for proofs
+    only a while."""
+    pipe, aside = own.makefile("rwb"), False
     while (message := _received(pipe)) is not None:
         one = pickle.loads(message)
+        if isinstance(one.kernel, Problem) and not aside:
+            aside = True
+            with contextlib.suppress(OSError):
+                os.nice(_NICE)
         why = ""
         try:
             prove(one)

@@ -112,7 +112,7 @@ class GateRunner:
 
     def warm(self) -> None:
         """Begins processes that prove, which take a while to be there."""
-        provers().warm(provers().jobs)
+        provers().warm(2 * provers().jobs)
 
     def settled(
         self, kernels: Sequence[tuple[Fusion | Problem, Sizes]], device: torch.device, seconds: float

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from syncverify.base.diagnostics import Policy
-from syncverify.fusion import Tensor, trace
+from syncverify.fusion import Fusion, Tensor, trace
 from syncverify.gate import ahead
 from syncverify.gate.ahead import Ahead, Provers, compile_fusion, prove, prove_ahead
 from syncverify.gate.matmul import Matmul
@@ -128,6 +128,31 @@ def test_what_gains_most_for_its_time_is_proved_first(
     go_on.set()
     provers.wait(later)
     assert proving == ["first", "large", "small", long.kernel.name, "last"]
+
+
+def test_rows_do_not_wait_for_products(proving: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five workers for four jobs: one of them proves no products."""
+    proved = ahead._Worker._answer
+    busy, go_on = threading.Semaphore(0), threading.Event()
+
+    def answer(self: Any, kernel: Ahead) -> dict[str, Any]:
+        if not isinstance(kernel.kernel, Fusion):
+            busy.release()
+            go_on.wait(20)
+        return proved(self, kernel)
+
+    monkeypatch.setattr(ahead._Worker, "_answer", answer)
+    provers = Provers(4)
+    products = [product_of(8192, 2048, 2048), product_of(8192, 2049, 2048), product_of(64, 2048, 8192)]
+    products += [product_of(64, 64, 16384), product_of(2048, 2048, 512), product_of(128, 4096, 512)]
+    assert len({x.key for x in products}) == 6
+    provers.start(products)
+    for _ in range(4):
+        assert busy.acquire(timeout=20)
+    provers.start([one("rows")])
+    assert provers.wait([one("rows")], 20) == [True] and proving == ["rows"]
+    go_on.set()
+    assert all(provers.wait(products, 20))
 
 
 def test_workers_are_copies_of_one_process_and_a_new_one_follows_one_that_died(
