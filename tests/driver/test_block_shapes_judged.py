@@ -1,4 +1,4 @@
-"""Blocks of which `.maxntid` bounds the threads alone, on random tiles, beside every shape thread by thread."""
+"""Blocks of which `.maxntid` bounds the threads, on random tiles: beside every shape, thread by thread."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ BODY = """
 
 @dataclass(frozen=True)
 class Tile:
-    """A thread writes the word at ``column * x + row * y``, and reads one at a distance, or the transposed."""
+    """A thread writes the word at ``column * x + row * y``, and reads another: at a step, or transposed."""
 
     column: int
     row: int
@@ -75,8 +75,10 @@ class Tile:
 
     def is_right(self, shape: tuple[int, int]) -> bool:
         some = list(self.accesses(shape))
-        apart = {"block": lambda a, b: False, "warp": lambda a, b: a // 32 != b // 32}
-        races = apart.get(WAITS[self.wait], lambda a, b: a != b)
+
+        def races(a: int, b: int) -> bool:
+            return WAITS[self.wait] == "none" or (WAITS[self.wait] == "warp" and a // 32 != b // 32)
+
         return self.inside(shape) and not any(
             a != b and (w == v or (w == r and races(a, b)))
             for (a, _, w, _), (b, _, v, r) in product(some, some)
