@@ -179,7 +179,14 @@ def walk(e: Expr) -> Iterator[Expr]:
 
 def names(e: Expr) -> frozenset[str]:
     """Every name the expression reads."""
-    return frozenset(x.name for x in walk(e) if isinstance(x, Var))
+    found, work = set[str](), [e]
+    while work:
+        x = work.pop()
+        if isinstance(x, Var):
+            found.add(x.name)
+        else:
+            work += children(x)
+    return frozenset(found)
 
 
 def substitute(e: Expr, values: Mapping[str, Expr]) -> Expr:
@@ -241,15 +248,15 @@ def evaluate(e: Expr, env: Mapping[str, int]) -> int:
             return v
         case Var(n):
             return env[n]
+        case Binary(op, a, b) if op in _BINARY:
+            found: int = _BINARY[op](evaluate(a, env), evaluate(b, env))
+            return found
         case Unary("-", a):
             return -evaluate(a, env)
         case Unary("~", a):
             return ~evaluate(a, env)
         case Unary("not", a):
             return int(not evaluate(a, env))
-        case Binary(op, a, b) if op in _BINARY:
-            found: int = _BINARY[op](evaluate(a, env), evaluate(b, env))
-            return found
         case Call("min", args):
             return min(evaluate(a, env) for a in args)
         case Call("max", args):
