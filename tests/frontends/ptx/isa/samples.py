@@ -132,12 +132,16 @@ def _register(type_: str, n: int) -> str:
     return f"{_NAMES[width(type_)]}{n}"
 
 
+def registers_of(lines: str) -> str:
+    """Declarations of the registers that instructions name."""
+    used = sorted(set(re.findall(r"%([a-z]+)([0-9]+)", lines)))
+    return " ".join(f".reg .{TYPES[of]} %{of}{n};" for of, n in used if of in TYPES)
+
+
 def function(line: str, target: str = "sm_107a") -> Function:
     """An entry with one instruction before ``ret``."""
     head = f".version 9.4\n.target {target}\n.address_size 64\n"
-    used = sorted(set(re.findall(r"%([a-z]+)([0-9]+)", line)))
-    declared = "".join(f".reg .{TYPES[of]} %{of}{n}; " for of, n in used if of in TYPES)
-    module = parse(f"{head}.visible .entry k()\n{{\n{declared}\n{line}\nL: ret;\n}}\n", "t.ptx")
+    module = parse(f"{head}.visible .entry k()\n{{\n{registers_of(line)}\n{line}\nL: ret;\n}}\n", "t.ptx")
     return module.entries[0]
 
 
