@@ -27,6 +27,9 @@ BY_INPUT = (
     "registers_without_a_value",
     "types_and_spaces",
     "turns_in_shared",
+    "decided_by_warps",
+    "last_blocks",
+    "changed_before_asked",
 )
 #: One of so many is replayed on the second reader in every run.
 EVERY = 32
