@@ -179,14 +179,7 @@ def walk(e: Expr) -> Iterator[Expr]:
 
 def names(e: Expr) -> frozenset[str]:
     """Every name the expression reads."""
-    found, work = set[str](), [e]
-    while work:
-        x = work.pop()
-        if isinstance(x, Var):
-            found.add(x.name)
-        else:
-            work += children(x)
-    return frozenset(found)
+    return frozenset(x.name for x in walk(e) if isinstance(x, Var))
 
 
 def substitute(e: Expr, values: Mapping[str, Expr]) -> Expr:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -90,16 +89,12 @@ class Grid:
         for axis, at in zip("xyz", self.coordinates(block), strict=True):
             shared[f"block.{axis}"] = at
         out: dict[str, tuple[int, ...]] = {name: (v,) for name, v in shared.items()}
-        return out | _threads_of(self.block, warp, lanes)
-
-
-@lru_cache(1024)
-def _threads_of(block: Dims, warp: int, lanes: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
-    """What lanes of a warp are numbered as, and their coordinates in the block."""
-    tids = tuple(32 * warp + lane for lane in lanes)
-    places = [_unflatten(t, block) for t in tids]
-    axes = {f"tid.{axis}": tuple(p[i] for p in places) for i, axis in enumerate("xyz")}
-    return {"tid": tids, "lane": lanes, **axes}
+        tids = tuple(32 * warp + lane for lane in lanes)
+        places = [_unflatten(t, self.block) for t in tids]
+        out["tid"], out["lane"] = tids, lanes
+        for i, axis in enumerate("xyz"):
+            out[f"tid.{axis}"] = tuple(p[i] for p in places)
+        return out
 
 
 def _unflatten(i: int, dims: Dims) -> Dims:
