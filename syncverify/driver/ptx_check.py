@@ -52,6 +52,7 @@ from syncverify.frontends.ptx.flow.inline_calls import inlined
 from syncverify.frontends.ptx.flow.joined_guards import with_joined_guards_apart
 from syncverify.frontends.ptx.flow.promote_locals import promoted
 from syncverify.frontends.ptx.flow.uniform_branches import with_promises
+from syncverify.frontends.ptx.flow.values_apart import with_values_apart
 from syncverify.frontends.ptx.flow.warp_counts import counted_by_lane
 from syncverify.frontends.ptx.isa.validate import checked, without_rules
 from syncverify.frontends.ptx.launch.concretize import sizes_at
@@ -174,12 +175,14 @@ def with_whole_block(task: Task) -> Task:
 
 
 def _plain(module: Module, entry: str, policy: Policy) -> Module:
-    """The module with local memory as registers, with the state space at every access, where known, with
-    joined guards apart, with branches for guards on data, and in practical mode with counts of groups of
-    lanes as counts of lanes."""
+    """The module with local memory as registers, with a register for each value, with the state space at
+    every access, where known, with joined guards apart, with branches for guards on data, and in practical
+    mode with counts of groups of lanes as counts of lanes."""
 
     def plain(f: Function) -> Function:
-        found = with_data_guards_as_branches(with_joined_guards_apart(with_spaces(promoted(f))))
+        found = with_data_guards_as_branches(
+            with_joined_guards_apart(with_spaces(with_values_apart(promoted(f))))
+        )
         return counted_by_lane(found) if policy is Policy.PRACTICAL else found
 
     functions = (plain(f) if f.name == entry else f for f in module.functions)
