@@ -2,8 +2,9 @@
 
     python -m benchmarks.checker.kernel_recheck --group corpus --draw 12 --seed 7 [--until 60]
 
-``corpus``: its good files of PTX and IR; ``real``: kernels of the real cache that are recorded as proved for
-every size. Each command is a process of its own: its processor seconds are those of the whole command.
+``corpus``: its good files of PTX and IR; ``real`` and ``exact``: kernels of the real cache that are recorded
+as proved for every size, and at exact sizes. Each command is a process of its own: its processor seconds are
+those of the whole command.
 ``--until``: after so many of them nothing new begins, and the kernels that are left are said to be not asked.
 """
 
@@ -37,11 +38,11 @@ def of_corpus() -> list[Drawn]:
     return [(str(p.relative_to(ROOT)), p, None) for p in found if p.suffix in (".ptx", ".syncir")]
 
 
-def of_real() -> list[Drawn]:
-    """The real kernels that are recorded as proved for every size."""
+def of_real(scope: str) -> list[Drawn]:
+    """The real kernels that are recorded as proved for a scope: ``exact`` sizes, or ``all``."""
     recorded = json.loads(RECORDED.read_text())
-    proved = {name for name, row in recorded.items() if row.get("all", {}).get("verdict") == "proved"}
-    return [(k.label, k.ptx, k.facts("all")) for k in kernels() if k.label in proved]
+    proved = {name for name, row in recorded.items() if row.get(scope, {}).get("verdict") == "proved"}
+    return [(k.label, k.ptx, k.facts(scope)) for k in kernels() if k.label in proved]
 
 
 def spent() -> float:
@@ -92,12 +93,12 @@ def rows(drawn: list[Drawn], until: float) -> Iterator[str]:
 
 def main() -> None:
     about = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    about.add_argument("--group", choices=["corpus", "real"], required=True)
+    about.add_argument("--group", choices=["corpus", "real", "exact"], required=True)
     about.add_argument("--draw", type=int, default=12)
     about.add_argument("--seed", type=int, default=0)
     about.add_argument("--until", type=float, default=60)
     given = about.parse_args()
-    every = of_corpus() if given.group == "corpus" else of_real()
+    every = of_corpus() if given.group == "corpus" else of_real("all" if given.group == "real" else "exact")
     drawn = random.Random(given.seed).sample(every, min(given.draw, len(every)))
     for line in rows(drawn, given.until):
         print(line, flush=True)
