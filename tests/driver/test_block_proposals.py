@@ -89,3 +89,18 @@ def test_what_is_no_race_is_shown_and_refutes_nothing() -> None:
 def test_the_reason_names_a_block_of_as_many_dimensions_as_the_text_reads() -> None:
     found = _report("bar.sync 1, 96;", 4096, TWO_DIMENSIONS)
     assert "block = [32, 8]" in str(found.reason)
+
+
+def test_a_block_of_one_row_says_nothing_of_rows() -> None:
+    # each row writes the words of the others; with 256 x 1 x 1 there is one
+    body = BODY.replace("ROW", "mov.u32 %r8, %tid.z;").replace("[%r4+OFFSET], %r1", "[%r4], %r8")
+    body = body.replace("WAIT", "bar.sync 0;").replace("STEP", "4").replace("BYTES", "1024")
+    (found,) = check(module_text(body, ".param .u64 k_out"))
+    assert found.verdict is Verdict.UNKNOWN
+
+
+def test_threads_that_nothing_tells_apart_may_be_one() -> None:
+    body = BODY.replace("mov.u32 %r1, %tid.x;", "mov.u32 %r1, 0;").replace("BYTES", "64").replace("ROW", "")
+    body = body.replace("WAIT", "add.u32 %r1, %r1, 1; st.shared.u32 [%r4], %r1;").replace("STEP", "0")
+    (one,) = check(module_text(body.replace("OFFSET", "0"), ".param .u64 k_out"))
+    assert one.verdict is not Verdict.REFUTED
