@@ -1014,24 +1014,22 @@ class Reader:
         """The numbers of a step and a tile of some residue, as values."""
         return self.atoms[H] * self.claim.steps + at[0], self.atoms[G] * self.claim.tiles + at[1]
 
-    def tile_ways(self, header: Header) -> tuple[dict[Residue, list[Leaf]], ...]:
-        """The ways of a turn that enter the inner loop, those that come back without, and those that leave
-        the loop of tiles.
+    def tile_ways(self, header: Header) -> tuple[dict[Residue, list[Leaf]], dict[Residue, list[Leaf]]]:
+        """The ways of a turn that enter the inner loop, and those that leave the loop of tiles. Tiles of one
+        step enter none: others come back.
         """
         heads: dict[Residue, list[Leaf]] = {}
-        back: dict[Residue, list[Leaf]] = {}
         ends: dict[Residue, list[Leaf]] = {}
         for at in self.residues():
             n, u = self.step_and_tile(at)
             # no step comes before tile 0
             for leaf in self.onward(header, at, n, () if at[0] == 0 or header.first else (u - 1,)):
                 enters = leaf.target is not None and self.headers[leaf.target].outer == header.place
-                comes_back = leaf.target == header.place
-                (heads if enters else back if comes_back else ends).setdefault(at, []).append(leaf)
-        for leaf in (x for some in back.values() for x in some if heads):
+                (heads if enters else ends).setdefault(at, []).append(leaf)
+        for leaf in (x for some in ends.values() for x in some if heads and x.target == header.place):
             self.of_sizes(leaf)
             raise NotReadError("a tile without its loop")
-        return heads, back, ends
+        return heads, ends
 
     def inner_trips(
         self, heads: Mapping[Residue, list[Leaf]], inner: Header, start: Term
@@ -1065,9 +1063,9 @@ class Reader:
             for leaf in some:
                 self.arrive_behind(leaf, header, 0, 0, header.first)
         self.each = header.first, header.stride
-        heads, back, ends = self.tile_ways(header)
-        if back:
-            return self.tiles_of_a_step(header, here, back, ends)
+        heads, ends = self.tile_ways(header)
+        if not heads:
+            return self.tiles_of_a_step(header, here, ends)
         start, stop = (apply(self.function, self.tile() + i) for i in (0, 1))
         target = self.target(heads)
         assert target is not None
@@ -1125,10 +1123,15 @@ class Reader:
         return text_, after, apply(self.function, count), count - header.first
 
     def tiles_of_a_step(
-        self, header: Header, here: Mapping[Residue, list[Leaf]], back: Mapping[Residue, list[Leaf]],
-        ends: Mapping[Residue, list[Leaf]],
-    ) -> tuple[TilesText, dict[Residue, list[Leaf]], Term, Term]:  # fmt: skip
+        self, header: Header, here: Mapping[Residue, list[Leaf]], ways: Mapping[Residue, list[Leaf]]
+    ) -> tuple[TilesText, dict[Residue, list[Leaf]], Term, Term]:
         """Tiles of one step each, without a loop: tile ``t`` is step ``t``."""
+        back, ends = (
+            {r: [x for x in some if (x.target == header.place) is again] for r, some in ways.items()}
+            for again in (True, False)
+        )
+        if not any(back.values()):
+            raise NotReadError("a loop of tiles that has no turns")
         trips = {h.trip for h in self.claim.headers if h.outer == header.place}
         if any(x is None or self.sizes(self.formed(x, {})) != num(1) for x in trips):
             raise NotReadError("tiles without a loop that are claimed to have other steps than one")

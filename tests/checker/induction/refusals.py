@@ -449,6 +449,7 @@ OPEN: dict[str, str] = {
     "read.tiles: a loop behind tiles that are taken in turn": "nothing behind may count at all",
     "read.tiles_of_a_step: a loop behind tiles that are taken in turn": "nothing behind may count at all",
     "read.tiles_of_a_step: tiles without a loop that are claimed to have other steps than one": _TURNS,
+    "read.tiles_of_a_step: a loop of tiles that has no turns": "there is nothing that says how many tiles",
     "read.ways_below: a loop that ends at no sum of sizes": "a value of such a sum is none",
     "read.ways_below: a loop that ends elsewhere": "by a direct test (`test_in_turn.py`)",
     "read.inner_below: a tile may have fewer steps than none": _BEGINS,

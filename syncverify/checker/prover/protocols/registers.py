@@ -447,7 +447,8 @@ def _filled(claim: Claim) -> Claim:
                 kept = old is not None and old.kept and h.outer is not None
                 if (old is None or (old.any and not kept)) and table and r in table:
                     every[r][s] = Form(table[r], ())
-            _by_one_counter(every, s)
+            if any(x.stride > 1 for x in claim.headers):
+                _by_one_counter(every, s)
             _as_another(every, s, whole)
             _by_halves(every, s, claim)
             _continue_sum(every, s, claim)
@@ -684,7 +685,8 @@ def _shaped(runs: list[Run], cuts: list[int], atoms: list[str]) -> Claim:
     tiles = set(outer.values())
     kinds = {c: c not in tiles and _late(runs, c) for c in cuts}  # whether a loop asks behind its body
     m, ahead, turn = _counted(runs, outer, kinds)
-    mu = _of_registers(runs, tiles, _period(runs, tiles, 1, m) or 1)
+    mu = _period(runs, tiles, 1, m) or 1
+    mu = mu if turn == IN_TURN[0] else _of_registers(runs, tiles, mu)
     headers = []
     for c in cuts:
         some = [(run, v) for run in runs for v in run.visits if v.place == c]
