@@ -26,27 +26,31 @@ with contextlib.suppress(ImportError):
 settings.register_profile("untimed", deadline=None)  # a loaded machine fails no test
 settings.load_profile("untimed")
 
-#: Files that take more than 10 s. They come first: workers that take file after file end together then.
+#: Files that take more than 6 s. They come first: workers that take file after file end together then.
 LONGEST = [
     f"tests/{name}.py"
     for name in (
-        "checker/induction/test_products", "system/small_ptx/test_small_ptx", "corpus/test_corpus",
-        "matmul/test_stream", "system/test_gallery", "matmul/test_pingpong", "matmul/test_split",
-        "matmul/test_proofs", "system/random_ptx/test_random_ptx", "checker/prover/parametric/test_family",
-        "driver/certificates/test_ptx", "matmul/test_prologue", "frontends/ir/test_flatten_counters",
-        "frontends/ptx/analysis/test_prefix_sums", "driver/test_ptx_corpus",
-        "driver/certificates/test_certificate", "passes/test_pipeline", "checker/induction/test_turns",
-        "checker/prover/reach/test_sizes", "cli/test_output", "driver/test_confirmed", "fusion/test_rows",
-        "frontends/ptx/analysis/test_locks", "matmul/test_stream_pairs", "ptx_replay/test_corpus",
-        "checker/prover/parametric/test_enumerate_launches", "frontends/ptx/values/test_atomic_tickets",
-        "system/equivalent_ptx/test_equivalent_ptx", "checker/prover/reach/test_round_robin",
-        "matmul/test_by_columns", "system/test_api", "passes/test_synthesize",
-        "checker/prover/modular/test_block_groups", "cli/test_jobs",
-        "checker/prover/modular/test_flag_chain", "codegen/test_numerics", "frontends/ir/test_slice_silent",
-        "frontends/ptx/analysis/test_iteration_havoc", "gate/test_ptx_check", "system/test_regexes",
-        "system/test_pytest_plugin", "driver/test_sought",
-        "checker/prover/parametric/test_counted_comparisons", "checker/prover/reach/test_strict_findings",
-        "fusion/test_segments", "fusion/test_random", "checker/prover/reach/test_knowledge_order",
+        "corpus/test_corpus", "system/small_ptx/test_small_ptx", "system/random_ptx/test_random_ptx",
+        "matmul/test_split", "matmul/test_prologue", "matmul/test_pingpong", "matmul/test_proofs",
+        "matmul/test_stream", "checker/induction/test_turns", "frontends/ptx/red/test_red",
+        "driver/certificates/test_certificate", "cli/test_jobs", "checker/induction/test_products",
+        "gate/test_fusions", "fusion/test_rows", "gate/test_ptx_check",
+        "frontends/ptx/analysis/test_iteration_havoc", "checker/prover/parametric/test_enumerate_launches",
+        "system/test_pytest_plugin", "driver/certificates/test_ptx", "checker/prover/rings/test_stages",
+        "matmul/test_grouped", "frontends/ir/test_flatten_counters", "checker/prover/reach/test_sizes",
+        "fusion/test_segments",
+        "system/open_sizes/test_open_sizes", "cli/test_output", "checker/induction/test_later_meetings",
+        "frontends/ptx/analysis/test_prefix_sums", "gate/test_proof_time", "frontends/ptx/isa/test_table",
+        "frontends/ptx/values/test_atomic_tickets", "driver/test_shared_locks",
+        "checker/induction/test_advanced", "system/equivalent_ptx/test_equivalent_ptx", "system/test_api",
+        "driver/test_carved_arrays", "matmul/test_by_columns", "fusion/test_row_tiles",
+        "checker/prover/parametric/test_family", "driver/certificates/test_by_kernel",
+        "checker/induction/test_read", "driver/test_ptx_corpus", "system/test_architecture",
+        "checker/prover/reach/test_round_robin", "frontends/ptx/analysis/test_block_groups",
+        "matmul/test_types", "checker/kernel/test_families", "system/random/test_rules",
+        "frontends/ptx/analysis/test_slots", "driver/test_sought", "driver/test_flag_order",
+        "driver/test_ptx_statements", "frontends/ptx/analysis/test_address_ranges",
+        "matmul/test_cluster_rings", "checker/prover/reach/test_strict_findings", "passes/test_pipeline",
     )
 ]  # fmt: skip
 

@@ -80,7 +80,7 @@ def prove(job: tuple[str, Schedule]) -> str:
         return repr(e)[:200]
 
 
-def graph(torch: Any, calls: list[Callable[[], Any]]) -> tuple[Any, int]:
+def graph(torch: Any, calls: list[Callable[[], Any]], milliseconds: float = MILLISECONDS) -> tuple[Any, int]:
     """A CUDA graph of the calls, repeated, and how many calls it holds."""
     for call in calls:
         call()
@@ -91,7 +91,7 @@ def graph(torch: Any, calls: list[Callable[[], Any]]) -> tuple[Any, int]:
         call()
     after.record()
     torch.cuda.synchronize()
-    rounds = max(1, min(400, int(MILLISECONDS / max(before.elapsed_time(after), 2e-3))))
+    rounds = max(1, min(400, int(milliseconds / max(before.elapsed_time(after), 2e-3))))
     made = torch.cuda.CUDAGraph()
     with torch.cuda.graph(made):
         for _ in range(rounds):
@@ -100,10 +100,10 @@ def graph(torch: Any, calls: list[Callable[[], Any]]) -> tuple[Any, int]:
     return made, rounds * len(calls)
 
 
-def alternated(torch: Any, graphs: dict[str, tuple[Any, int]]) -> dict[str, float]:
+def alternated(torch: Any, graphs: dict[str, tuple[Any, int]], replays: int = REPLAYS) -> dict[str, float]:
     """Microseconds of a call of each arm: medians of replays in turn; the first is not counted."""
     times: dict[str, list[float]] = {name: [] for name in graphs}
-    for turn in range(REPLAYS + 1):
+    for turn in range(replays + 1):
         marks = []
         for name in list(graphs)[:: 1 if turn % 2 else -1]:
             made, calls = graphs[name]
@@ -119,8 +119,8 @@ def alternated(torch: Any, graphs: dict[str, tuple[Any, int]]) -> dict[str, floa
     return {name: round(statistics.median(each), 3) for name, each in times.items()}
 
 
-def measure(torch: Any, shape: Shape, kernels: list[CompiledMatmul]) -> dict[str, Any]:
-    """Microseconds of cuBLAS and of each kernel; ``wrong`` names those that compute something else."""
+def tensors(torch: Any, shape: Shape) -> tuple[list[Any], list[Any], list[Any]]:
+    """Factors and results of as many products as exceed L2 together."""
     m, n, k, layout = shape
     sets = max(1, min(6, int(L2_BYTES / ((m * k + k * n + m * n) * 2)) + 1))
 
@@ -129,7 +129,13 @@ def measure(torch: Any, shape: Shape, kernels: list[CompiledMatmul]) -> dict[str
 
     a = [drawn(m, k) if layout[0] == "K" else drawn(k, m).t() for _ in range(sets)]
     b = [drawn(n, k).t() if layout[1] == "K" else drawn(k, n) for _ in range(sets)]
-    c = [torch.empty(m, n, device="cuda", dtype=torch.bfloat16) for _ in range(sets)]
+    return a, b, [torch.empty(m, n, device="cuda", dtype=torch.bfloat16) for _ in range(sets)]
+
+
+def measure(torch: Any, shape: Shape, kernels: list[CompiledMatmul]) -> dict[str, Any]:
+    """Microseconds of cuBLAS and of each kernel; ``wrong`` names those that compute something else."""
+    a, b, c = tensors(torch, shape)
+    sets = len(c)
     want = torch.mm(a[0], b[0]).float()
     graphs = {"cublas": graph(torch, [lambda i=i: torch.mm(a[i], b[i], out=c[i]) for i in range(sets)])}
     wrong = []

@@ -289,8 +289,8 @@ _TEXTS: dict[str, tuple[str, str]] = {
         "sizes.",
     ),
     "SV909": (
-        "Neither the text nor a launch file says how many threads a block has, so the verdict is unknown. "
-        "Usual blocks were tried. The note says what holds with them.",
+        "Neither the text nor a launch file says how many threads a block has. Usual blocks were tried, and "
+        "they do not agree, so the verdict is unknown. The note says what holds with them.",
         "Give the block of the launch in a launch file, or state it in the text (__launch_bounds__, "
         ".reqntid).",
     ),

@@ -1,15 +1,17 @@
 """Kernels whose block nothing gives: usual blocks are tried, and a note says what holds with them.
 
-The verdict stays ``unknown``, for nothing says how the kernel is launched. The note gives the line to write.
+Where these do not agree (``driver.block_shapes``), the verdict is ``unknown``, for nothing says how the
+kernel is launched. The note gives the line to write.
 
 Example: a transposition of tiles of 32 x 32 reads ``%tid.y``, so blocks of two dimensions are tried. The
-first, 32 x 8, is proved. The note then gives ``block = [32, 8]``.
+first, 32 x 8, is proved, and 32 x 4 is not. The note then gives ``block = [32, 8]``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from syncverify.base.deadline import OutOfBudgetError, within, within_steps
 from syncverify.base.diagnostics import Diagnostic, KernelReport, ScopeKind, Severity, Verdict
@@ -17,12 +19,13 @@ from syncverify.base.kernel_names import base_name
 from syncverify.base.source import InputError
 from syncverify.driver.ptx_check import Task, reports_of
 from syncverify.frontends.launch_facts import default_path
+from syncverify.frontends.ptx.exec.tables import layout
 from syncverify.frontends.ptx.launch.tensormap_boxes import InferredBoxes
-from syncverify.frontends.ptx.launch.usual_blocks import Block, usual_blocks
+from syncverify.frontends.ptx.launch.usual_blocks import Block, narrowest_shared, usual_blocks
 
 RULE = "SV909"
 #: Steps for all blocks of a kernel; processor seconds, as a guard.
-STEPS, SECONDS = 20_000, 15.0
+STEPS, SECONDS = 400_000, 15.0
 _OUT_OF_BOUNDS, _WRITTEN_TWICE = "SV114", "SV112"
 
 
@@ -44,11 +47,11 @@ class Tried:
 
     @property
     def overlaps(self) -> bool:
-        """Whether threads write the same places in one statement, as rows do that are too long."""
-        e = self.error
-        if e is None or e.rule != _WRITTEN_TWICE:
+        """Whether threads write the same places, also in one statement, as rows do that are too long."""
+        if self.error is None or self.error.rule != _WRITTEN_TWICE:
             return False
-        return all(x.detail or x.span.line == e.span.line for x in e.related)
+        twice = [d for d in self.report.diagnostics if d.rule == _WRITTEN_TWICE]
+        return any(all(x.detail or x.span.line == d.span.line for x in d.related) for d in twice)
 
     @property
     def text(self) -> str:
@@ -62,15 +65,12 @@ def written(block: Sequence[int]) -> str:
     return f"[{', '.join(map(str, block))}]"
 
 
-def proposed_block(task: Task, report: KernelReport, scope: ScopeKind) -> KernelReport:
-    """An undecided report of a kernel without a block, with a note on usual ones; any other as it is."""
-    k = task.kernel
-    if report.verdict is not Verdict.UNKNOWN or k.facts.block is not None or k.facts.threads is not None:
+def with_note(task: Task, report: KernelReport, found: Sequence[Tried]) -> KernelReport:
+    """An undecided report of a kernel without a block, with a note on the usual ones that were tried."""
+    shown = list(_until_proved(found))
+    if not shown:
         return report
-    found = list(_until_proved(_tried(task, scope, usual_blocks(k.function))))
-    if not found:
-        return report
-    return replace(report, diagnostics=(*report.diagnostics, _note(task, found)))
+    return replace(report, diagnostics=(*report.diagnostics, _note(task, shown)))
 
 
 def tried(task: Task, scope: ScopeKind, blocks: Iterable[Block]) -> Iterator[Tried]:
@@ -85,10 +85,25 @@ def tried(task: Task, scope: ScopeKind, blocks: Iterable[Block]) -> Iterator[Tri
         yield Tried(block, found)
 
 
-def _tried(task: Task, scope: ScopeKind, blocks: Iterable[Block]) -> Iterator[Tried]:
+def asked_blocks(task: Task) -> tuple[Block, ...]:
+    """The usual blocks that are tried: of several rows, those with an element for each thread."""
+    blocks = usual_blocks(task.kernel.function)
+    small = tuple(b for b in blocks if len(b) == 1 or prod(b) <= room(task))
+    return small or blocks
+
+
+def room(task: Task) -> int:
+    """Threads that have an element each in the largest shared array, at most."""
+    k = task.kernel
+    sizes = [end - start for start, end, _ in layout(k.module, k.function, None).names]
+    return max(sizes, default=0) // narrowest_shared(k.function)
+
+
+def usual(task: Task, scope: ScopeKind) -> Iterator[Tried]:
+    """What a check says of each usual block in turn, as far as the budget goes."""
     try:
         with within(SECONDS), within_steps(STEPS):
-            yield from tried(task, scope, blocks)
+            yield from tried(task, scope, asked_blocks(task))
     except (OutOfBudgetError, InputError):
         return
 
@@ -128,4 +143,4 @@ def _others(found: Sequence[Tried], shown: Tried) -> str:
     return f"; tried too: {', '.join(others)}" if others else ""
 
 
-__all__ = ["RULE", "Tried", "proposed_block", "tried", "written"]
+__all__ = ["RULE", "Tried", "asked_blocks", "room", "tried", "usual", "with_note", "written"]

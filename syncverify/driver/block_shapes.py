@@ -6,6 +6,11 @@ its rows overlap. With ``tile[16][16]``, 32 x 8 writes words of two rows twice. 
 the verdict, which assumes one of them. Where they do not agree, it is unknown. Where none fits, the block of
 one row is asked, too, and all have to agree.
 
+Where nothing bounds a block, usual ones are asked in the same way. There are many more that a kernel may be
+launched with, so more is demanded. A block that does not fit is put aside only if it has more threads than
+the largest array has elements, or no more than one that is proved. Else an index that is wrong by one would
+be proved for blocks of half the size. A refutation rests on a race at one line.
+
 See docs/decisions/block-size-from-a-bound.md.
 """
 
@@ -13,19 +18,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import prod
 
 from syncverify.base.diagnostics import KernelReport, ScopeKind, Verdict
-from syncverify.base.reason import Cause, Reason
-from syncverify.driver.block_proposals import Tried, tried, written
+from syncverify.base.reason import Cause, Reason, causes_of
+from syncverify.driver.block_proposals import Tried, asked_blocks, room, tried, usual, with_note, written
 from syncverify.driver.ptx_check import Task, reports_of
 from syncverify.frontends.ptx.launch.usual_blocks import blocks_of
+
+#: Rules of races: what blocks that nothing gives are refuted by.
+_RACES = frozenset({"SV110", "SV111", "SV112"})
+#: As many blocks, at least, are asked for a refutation, or for a proof where the budget does not reach.
+_SEVERAL = 2
 
 
 def reports_of_shapes(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
     """The reports of a task; where the text bounds the threads alone, what blocks agree in."""
     threads = task.kernel.facts.threads
     if threads is None:
-        yield from reports_of(task, scope)
+        yield from _of_usual_blocks(task, scope)
         return
     found: list[Tried] = []
     for t in tried(task, scope, blocks_of(threads)):
@@ -36,6 +47,63 @@ def reports_of_shapes(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
         if meant and (meant[-1].report.verdict is Verdict.UNKNOWN or len(_verdicts(meant)) > 1):
             break  # no other block makes them agree
     yield _agreed(list(filter(_fits, found)) or found, threads)
+
+
+def _of_usual_blocks(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
+    """The reports of a task; where nothing says anything of its block, what usual ones agree in."""
+    yield from (reports := list(reports_of(task, scope)))
+    last = reports[-1]
+    lacks = last.verdict is Verdict.UNKNOWN and Cause.MISSING_FACT in causes_of(last.reason)
+    if task.kernel.facts.block is not None or not lacks:
+        return
+    found: list[Tried] = []
+    for t in usual(task, scope):
+        found.append(t)
+        said = _verdicts([x for x in found if _may_be_meant(x)])
+        if Verdict.PROVED in said and len(said) > 1:
+            break  # no other block makes them agree, and the note has its block
+    meant = [t for t in found if _may_be_meant(t)]
+    if _all_proved(task, found, meant) or _one_race(meant):
+        yield _with_blocks(meant)
+    else:
+        yield with_note(task, last, found)
+
+
+def _may_be_meant(t: Tried) -> bool:
+    """Whether a kernel may be launched with a usual block: its threads have places of their own."""
+    return not t.outside and not (prod(t.block[1:]) > 1 and t.overlaps)
+
+
+def _all_proved(task: Task, found: Sequence[Tried], meant: Sequence[Tried]) -> bool:
+    """Whether each block that may be meant is proved, and the others are too large for the arrays or no
+    larger than these. Where the budget did not reach for all, there are several."""
+    if _verdicts(meant) != {Verdict.PROVED}:
+        return False
+    if len(meant) < _SEVERAL and len(found) < len(asked_blocks(task)):
+        return False
+    most = max(prod(t.block) for t in meant)
+    most_elements = room(task)
+    return all(prod(t.block) <= most or prod(t.block) > most_elements for t in found if t not in meant)
+
+
+def _one_race(meant: Sequence[Tried]) -> bool:
+    """Whether all blocks that may be meant, several, are refuted by one rule of races at one line."""
+    said = {(t.error.rule, t.error.span.line) if t.error is not None else None for t in meant}
+    return (
+        len(meant) >= _SEVERAL
+        and _verdicts(meant) == {Verdict.REFUTED}
+        and len(said) == 1
+        and all(one is not None and one[0] in _RACES for one in said)
+    )
+
+
+def _with_blocks(meant: Sequence[Tried]) -> KernelReport:
+    """The verdict in which usual blocks agree. It assumes that the kernel is launched with one of them."""
+    first = meant[0].report
+    taken = f"block = {_either(meant)}: usual ones, as nothing gives it"
+    assumed = dict.fromkeys(a for t in meant for a in t.report.assumptions)
+    seconds = sum(t.report.seconds for t in meant)
+    return replace(first, assumptions=(*assumed, taken), seconds=seconds)
 
 
 def _fits(t: Tried) -> bool:

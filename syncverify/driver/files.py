@@ -390,10 +390,6 @@ class _PtxCheck:
     def followed(self, report: KernelReport) -> Iterator[KernelReport]:
         """The report with a block size, an edit of the text or sizes that would help."""
         source, scope = self.source, self.options.scope
-        if report.verdict is Verdict.UNKNOWN:
-            from syncverify.driver.block_proposals import proposed_block
-
-            yield _spelled(proposed_block(self.task(run_system), report, scope))
         if report.verdict is not Verdict.REFUTED:
             return
         from syncverify.driver.ptx_check import proposed_sizes

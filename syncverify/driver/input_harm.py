@@ -15,11 +15,13 @@ does not, so that bins below 32 may be the contract: nothing is refuted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from syncverify.driver.drawn_launch import Contract, Numbers
+from syncverify.frontends.ptx.analysis.collectives import combined_by_warps
+from syncverify.frontends.ptx.analysis.counted_blocks import counting_alone
 from syncverify.frontends.ptx.analysis.named_arrays import NamedArrays
 from syncverify.frontends.ptx.analysis.pointer_provenance import ANYWHERE
 from syncverify.frontends.ptx.analysis.thread_values import ThreadValues
@@ -89,7 +91,8 @@ class Inputs:
         if changed is not None:
             return _NONE if not placed else _COUNTS if changed else _PLACES
         both = [here, there]
-        if not all(both) or all(any(self._by_data(k, bits) for k in some) for some in both):
+        alone = all(any(self._by_data(k, bits) for k in some) for some in both)
+        if not all(both) or (alone and not (bits == LANES and self._decided_by_warps({*here, *there}))):
             return None
         along = any(self._bounded_by_data(k) and self._moves(k) for k in (*here, *there))
         return (_PLACES if placed else _NONE) | (_ROWS if along else _NONE)
@@ -161,8 +164,15 @@ class Inputs:
         return self._steers(k for k, i in enumerate(body) if _loads(i) and self._may_be_behind(k))
 
     def _may_be_behind(self, k: int) -> bool:
-        """Whether an access may be of memory that a pointer of the host's leads to."""
+        """Whether an access may be of memory that a pointer of the host's leads to. Counters are none: they
+        begin with zero, as flags do."""
+        if k in self._global_counters:
+            return False
         return _of_host(self.program.body[k]) and not self._memory_of(k) <= self._variables
+
+    @cached_property
+    def _global_counters(self) -> frozenset[int]:
+        return counting_alone(self.program.flow, self.program.origins)
 
     def _steers(self, loads: Iterable[int]) -> bool:
         """Whether what some loads bring decides a branch, or places an access."""
@@ -290,10 +300,7 @@ class Inputs:
     def _bounded_by_data(self, k: int) -> bool:
         """Whether a comparison of data with what is no constant decides about an instruction: the end of a
         row, a length."""
-        p = self.program
-        asked = {p.flow.blocks[c].hi - 1 for c in self._deciding(k)} | {k}
-        guards = {g.name for g in (p.body[j].guard for j in asked) if g is not None}
-        return not guards.isdisjoint(self._bounds)
+        return not self._bounds.isdisjoint(self._deciders(k))
 
     def _moves(self, k: int) -> bool:
         """Whether an access moves on from turn to turn of a loop."""
@@ -399,9 +406,7 @@ class Inputs:
 
     def _chosen(self, k: int, data: frozenset[str]) -> bool:
         """Whether a branch or a guard of some registers decides about an instruction."""
-        p = self.program
-        guards = [p.body[j].guard for j in (k, *(p.flow.blocks[c].hi - 1 for c in self._deciding(k)))]
-        return any(g is not None and g.name in data for g in guards)
+        return not data.isdisjoint(self._deciders(k))
 
     def _word(self, i: Instr) -> str:
         """The variable at whose beginning an instruction accesses shared memory; empty if none is seen."""
@@ -414,10 +419,28 @@ class Inputs:
 
     def _decided(self, k: int, bits: int) -> bool:
         """Whether a branch on data that threads may answer differently decides about an instruction."""
+        return not self._apart(bits).isdisjoint(self._deciders(k))
+
+    def _decided_by_warps(self, some: Collection[int]) -> bool:
+        """Whether whole warps decide about some accesses, by what their lanes have combined. Who makes one
+        makes all of them, so no data makes them exclude each other.
+
+        Example: ``if (__any_sync(-1, x > 0)) { s[t] = x; y = s[t ^ 1]; }``.
+        """
+        body = self.program.body
+        asked = {(body[k].guard, frozenset(self._deciding(k))) for k in some}
+        if len(asked) != 1 or any(self._differs(k, LANES) for k in some):
+            return False
+        rest = [i for i in body if not combined_by_warps(i)]
+        apart = computed_from(self._brought_apart(LANES), rest)
+        (of,) = {frozenset(self._deciders(k)) for k in some}
+        return apart.isdisjoint(of)
+
+    def _deciders(self, k: int) -> set[str]:
+        """The predicates that decide whether an instruction is executed."""
         p = self.program
-        asked = [k, *(p.flow.blocks[c].hi - 1 for c in self._deciding(k))]
-        guards = [p.body[j].guard for j in asked]
-        return any(g is not None and g.name in self._apart(bits) for g in guards)
+        guards = [p.body[j].guard for j in (k, *(p.flow.blocks[c].hi - 1 for c in self._deciding(k)))]
+        return {g.name for g in guards if g is not None}
 
     def _deciding(self, k: int) -> set[int]:
         """The blocks whose branches decide whether an instruction is executed."""
@@ -433,16 +456,20 @@ class Inputs:
         """The same of data that threads which differ in some bits of their numbers may have loaded from
         different places, and have not combined at a barrier."""
         if bits not in self.apart:
-            body, u = self.program.body, self.program.uniformity(self.block)
-
-            def differs(k: int, i: Instr) -> bool:
-                if i.op == "atom":
-                    return k not in self._counts_of_its_own
-                return bool(u.placed(k) & bits)
-
-            found = {name for k, i in enumerate(body) if _loads(i) and differs(k, i) for name in results(i)}
-            self.apart[bits] = computed_from(found, [i for i in body if i.op not in _BARRIERS])
+            rest = [i for i in self.program.body if i.op not in _BARRIERS]
+            self.apart[bits] = computed_from(self._brought_apart(bits), rest)
         return self.apart[bits]
+
+    def _brought_apart(self, bits: int) -> set[str]:
+        """What threads which differ in some bits of their numbers may load from different places."""
+        body, u = self.program.body, self.program.uniformity(self.block)
+
+        def differs(k: int, i: Instr) -> bool:
+            if i.op == "atom":
+                return k not in self._counts_of_its_own
+            return bool(u.placed(k) & bits)
+
+        return {name for k, i in enumerate(body) if _loads(i) and differs(k, i) for name in results(i)}
 
 
 def _made_of(name: str, body: Sequence[Instr]) -> frozenset[str]:

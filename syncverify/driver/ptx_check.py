@@ -38,7 +38,7 @@ from syncverify.driver.ptx_task import Checker, CheckTask, EntryCode
 from syncverify.driver.size_proposals import Bounds, proposed
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.analysis.address_ranges import AddressRanges
-from syncverify.frontends.ptx.analysis.counted_blocks import unfenced_count, used_counts
+from syncverify.frontends.ptx.analysis.counted_blocks import unacquired_read, unfenced_count, used_counts
 from syncverify.frontends.ptx.analysis.fenced_signals import with_fenced_signals
 from syncverify.frontends.ptx.analysis.named_arrays import NamedArrays
 from syncverify.frontends.ptx.analysis.thread_values import ThreadValues
@@ -50,10 +50,11 @@ from syncverify.frontends.ptx.flow.address_spaces import with_spaces
 from syncverify.frontends.ptx.flow.data_guards import with_data_guards_as_branches
 from syncverify.frontends.ptx.flow.inline_calls import inlined
 from syncverify.frontends.ptx.flow.joined_guards import with_joined_guards_apart
+from syncverify.frontends.ptx.flow.joined_signs import with_signs_apart
 from syncverify.frontends.ptx.flow.promote_locals import promoted
 from syncverify.frontends.ptx.flow.uniform_branches import with_promises
 from syncverify.frontends.ptx.flow.warp_counts import counted_by_lane
-from syncverify.frontends.ptx.isa.validate import checked
+from syncverify.frontends.ptx.isa.validate import checked, without_rules
 from syncverify.frontends.ptx.launch.concretize import sizes_at
 from syncverify.frontends.ptx.launch.facts import VARIABLE, PtxFacts, demand_launch, ptx_facts
 from syncverify.frontends.ptx.launch.small_sizes import some_sizes
@@ -175,11 +176,12 @@ def with_whole_block(task: Task) -> Task:
 
 def _plain(module: Module, entry: str, policy: Policy) -> Module:
     """The module with local memory as registers, with the state space at every access, where known, with
-    joined guards apart, with branches for guards on data, and in practical mode with counts of groups of
-    lanes as counts of lanes."""
+    joined signs and guards apart, with branches for guards on data, and in practical mode with counts of
+    groups of lanes as counts of lanes."""
 
     def plain(f: Function) -> Function:
-        found = with_data_guards_as_branches(with_joined_guards_apart(with_spaces(promoted(f))))
+        apart = with_joined_guards_apart(with_signs_apart(with_spaces(promoted(f))))
+        found = with_data_guards_as_branches(apart)
         return counted_by_lane(found) if policy is Policy.PRACTICAL else found
 
     functions = (plain(f) if f.name == entry else f for f in module.functions)
@@ -200,7 +202,7 @@ def reports_of(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
         return replace(report, assumptions=tuple(said), seconds=seconds)
 
     k = task.kernel
-    why = checked(task.kernel.module).without_rules
+    why = without_rules(task.kernel.module)
     if why is not None:
         yield finished(report_of(task.kernel, undecided(why, task.kernel.span), 0.0))
         return
@@ -370,12 +372,18 @@ def _published(k: CheckTask, report: KernelReport) -> KernelReport:
         return report
     if p.handing is not None:
         return replace(report, undecided=k) if p.only_counts(p.handing) else report
-    at = unfenced_count(p.flow, used_counts(p.flow), p.origins, certain=True)
+    counts = used_counts(p.flow)
+    written = unfenced_count(p.flow, counts, p.origins, certain=True)
+    read = unacquired_read(p.flow, counts, p.origins, certain=True)
+    at = read if written is None else written
     if at is None:
         return report
     span = k.module.span(p.body[at])
-    text = (
-        f"{span}: the block that counts last may read what is written here, and no __threadfence() of every "
+    text = f"{span}: " + (
+        "the block that counts last may read here what others wrote, and no __threadfence() stands between "
+        "the count and the read"
+        if written is None
+        else "the block that counts last may read what is written here, and no __threadfence() of every "
         "writer, followed by a barrier, stands between the write and the count"
     )
     why = Reason(text, Cause.GLOBAL_DATA)

@@ -37,7 +37,11 @@ from syncverify.driver.ptx_task import (
     inferred,
     narrowed,
 )
-from syncverify.frontends.ptx.analysis.counted_blocks import steering_counts, unfenced_count
+from syncverify.frontends.ptx.analysis.counted_blocks import (
+    steering_counts,
+    unacquired_read,
+    unfenced_count,
+)
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.launch.facts import VARIABLE
 from syncverify.frontends.ptx.launch.small_sizes import edge_sizes, largest_sizes, small_sizes
@@ -364,7 +368,8 @@ def _counts(k: CheckTask) -> bool:
         return True
     p = k.code.program
     counts = steering_counts(p.flow, p.slice.registers) | p.counted
-    return unfenced_count(p.flow, counts, p.origins) is None
+    published = unfenced_count(p.flow, counts, p.origins) is None
+    return published and unacquired_read(p.flow, counts, p.origins) is None
 
 
 # ---------------------------------------------------------------- one attempt

@@ -21,6 +21,7 @@ from typing import Any
 from syncverify.base import diagnostics, source
 from syncverify.base.cache_dir import Store, default_root
 from syncverify.base.diagnostics import KernelReport
+from syncverify.base.includes import folders_of_the_environment, included_names
 from syncverify.base.installed import tool_digest
 from syncverify.base.reason import Cause, Reason, as_data, has, heard
 
@@ -35,7 +36,6 @@ _CLASSES: dict[str, Any] = {
 }
 _SKIPPED = frozenset({"proof", "protocol", "refuted_facts", "refuted_system", "suspect", "untold_repairs"})
 _FILE = re.compile(rb'^[ \t]*\.file[ \t]+\d+[ \t]+"([^"\n]+)"', re.MULTILINE)
-_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>|(\S))', re.MULTILINE)
 
 
 def store() -> Store:
@@ -68,16 +68,15 @@ def included(path: Path, data: bytes, folders: Sequence[str]) -> dict[Path, byte
 def header_places(path: Path, data: bytes, folders: Sequence[str]) -> dict[Path, bytes | None] | None:
     """The same with the places where an earlier folder could have one and has none, which have None."""
     found: dict[Path, bytes | None] = {}
+    others = [*map(Path, folders), *map(Path, folders_of_the_environment())]
     work = [(path.parent, data)]
     while work:
         here, text = work.pop()
-        if b"__has_include" in text:
+        names = included_names(os.fsdecode(text))
+        if names is None:
             return None
-        for quoted, angled, other in _INCLUDE.findall(text):
-            if other:
-                return None  # a macro says which
-            name = os.fsdecode(quoted or angled)
-            for there in (folder / name for folder in (here, *map(Path, folders))):
+        for name in names:
+            for there in (folder / name for folder in (here, *others)):
                 if there not in found:
                     found[there] = header = there.read_bytes() if there.is_file() else None
                     if header is not None:

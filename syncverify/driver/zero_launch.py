@@ -13,7 +13,7 @@ that ``atomicCAS(lock, 1, 0)`` takes, and a store of 1 lets go, hangs with zeros
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from math import prod
@@ -26,6 +26,8 @@ from syncverify.frontends.ptx.analysis.fenced_signals import with_fenced_signals
 from syncverify.frontends.ptx.analysis.shared_polls import global_polls
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.exec.system import PtxSystem
+from syncverify.frontends.ptx.launch.facts import PtxFacts
+from syncverify.frontends.ptx.launch.small_sizes import some_sizes
 from syncverify.frontends.ptx.syntax.nodes import Function, Module
 from syncverify.simulate.ptx import Harm, Launch
 from syncverify.simulate.ptx.confirm import Confirmed, Limits, confirm
@@ -45,10 +47,34 @@ def waits_for_blocks(program: Program) -> bool:
 def of_zeros(
     k: CheckTask, module: Module, function: Function, inputs: Inputs, effort: ReplayEffort
 ) -> Confirmed | None:
-    """What executions with zeros in all memory show; None where they say nothing."""
+    """What executions with zeros in all memory show; None where they say nothing. Of an open grid a few small
+    ones are executed."""
+    if inputs.program.handing is None or inputs.host_steers:
+        return None
+    found: Confirmed | None = None
+    for facts in _launches(k.facts):
+        found = _of_one(k.at(facts), module, function, inputs, effort)
+        if found is not None and found.harm is not None:
+            break
+    return found
+
+
+def _launches(facts: PtxFacts) -> Iterator[PtxFacts]:
+    """The launch; of an open grid a few, with all blocks in one row: nothing says that others are meant."""
+    if all(isinstance(x, int) for x in facts.grid):
+        yield facts
+        return
+    row = {name: 1 for name in ("grid.y", "grid.z") if name in facts.symbols()}
+    yield from some_sizes(facts.bind(row) if row else facts)
+
+
+def _of_one(
+    k: CheckTask, module: Module, function: Function, inputs: Inputs, effort: ReplayEffort
+) -> Confirmed | None:
+    """The same of one launch."""
     of, program = compiled(k)
     clusters = 0 if of.grid is None else prod(of.grid) // of.ctas
-    if program.handing is None or not 0 < clusters <= _MOST or inputs.host_steers:
+    if program.handing is None or not 0 < clusters <= _MOST:
         return None
     system = PtxSystem.fresh(program, of, 0, 0, k.hash, clusters=clusters)
     limits = Limits(effort.steps, effort.each, effort.executions)

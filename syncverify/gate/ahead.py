@@ -4,7 +4,12 @@ Example: a graph needs eight products. ``Provers.start`` hands them to worker pr
 caller compiles something else, then ``wait`` returns when all eight are proved or given up. The caller's own
 request for a proof finds it on disk.
 
-``python -m syncverify.gate.ahead`` is such a worker: it proves what comes on its standard input, one by one.
+``python -m syncverify.gate.ahead`` is what workers are copies of (``base/forks.py``). Each proves what comes
+on its socket, one by one.
+
+What may gain most in the shortest time is proved first. Example: the loss of GPT-2 may save a tenth of a
+forward pass, and is proved in 1.5 s; a product with a gelu saves less, and takes 10 s. Some workers prove no
+products: a loss that is asked for while all others are busy with products waits for none of them.
 """
 
 from __future__ import annotations
@@ -12,26 +17,29 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import heapq
 import importlib
 import json
 import logging
 import math
 import os
 import pickle
-import queue
+import socket
 import struct
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
+from io import BufferedRWPair
+from itertools import chain, repeat
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from syncverify.base.cache_dir import digest
 from syncverify.base.diagnostics import Policy
+from syncverify.base.forks import Forks, can_fork, serve
 from syncverify.base.nvrtc import version as nvrtc_version
 from syncverify.base.source import InputError
 from syncverify.codegen.cache import Cache, tool_fingerprint
@@ -51,7 +59,11 @@ _PROOFS = 4
 #: How far workers stand back behind other processes.
 _NICE = 10
 #: Worker processes, at most.
-_MOST_WORKERS = 12
+_MOST_WORKERS = 16
+#: What a product's proof takes by that of rows or elements: 5 to 10 s beside 0.6 to 1.5.
+_PRODUCT = 6.0
+#: For so many workers there is one more, which proves no products.
+_QUICK_SHARE = 4
 #: What a file of an answer holds where the kernel is proved.
 _PROVED = b"proved"
 #: The length of a message, before it.
@@ -77,6 +89,11 @@ class Ahead:
         """The same for what one proof shows."""
         what = kernel_signature(self.kernel), self._proved_for, self.policy.value, self.multiprocessors
         return digest(str(what))
+
+    @property
+    def takes(self) -> float:
+        """What the proof takes, as far as its kind says."""
+        return _PRODUCT if isinstance(self.kernel, Problem) else 1.0
 
     @property
     def launched(self) -> dict[str, int]:
@@ -140,6 +157,40 @@ def prove(one: Ahead) -> None:
 # ---------------------------------------------------------------- the caller's side
 
 
+@dataclass(frozen=True, order=True)
+class _Asked:
+    """A kernel in the queue: those that are worth more come first, else as they were asked for."""
+
+    rank: float
+    place: int
+    kernel: Ahead = field(compare=False)
+    done: threading.Event = field(compare=False)
+
+
+class _Queue:
+    """What is still to be proved: products, and what takes less."""
+
+    def __init__(self) -> None:
+        self._products: list[_Asked] = []
+        self._others: list[_Asked] = []
+        self._more = threading.Condition()
+
+    def put(self, asked: _Asked) -> None:
+        with self._more:
+            product = isinstance(asked.kernel.kernel, Problem)
+            heapq.heappush(self._products if product else self._others, asked)
+            self._more.notify_all()
+
+    def get(self, *, products: bool) -> _Asked:
+        """The first of all, or of those that are no products; waits for one."""
+        with self._more:
+            while True:
+                some = [q for q in (self._others, self._products)[: 1 + products] if q]
+                if some:
+                    return heapq.heappop(min(some, key=lambda q: q[0]))
+                self._more.wait()
+
+
 @dataclass
 class Provers:
     """Worker processes that prove kernels, ``jobs`` at a time; none where there is no core to spare.
@@ -147,28 +198,41 @@ class Provers:
     A worker that fails leaves its kernel to the caller, and the log says why.
     """
 
-    jobs: int = field(default_factory=lambda: min(_MOST_WORKERS, _cores() - 1))
+    jobs: int = field(default_factory=lambda: min(_MOST_WORKERS, _cores() - 1) if can_fork() else 0)
     _begun: dict[str, threading.Event] = field(default_factory=dict, repr=False)
-    _queue: queue.SimpleQueue[tuple[Ahead, threading.Event]] = field(
-        default_factory=queue.SimpleQueue, repr=False
-    )
+    _queue: _Queue = field(default_factory=lambda: _Queue(), repr=False)
     _workers: list[_Worker] = field(default_factory=list, repr=False)
+
+    @cached_property
+    def _forks(self) -> Forks:
+        """What workers are copies of."""
+        # -P: a package of the same name in the working directory is not this one
+        command = [sys.executable, "-P", "-m", "syncverify.gate.ahead", _loaded_nvrtc()]
+        root = str(Path(__file__).resolve().parents[2])
+        path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
+        # no threads of numpy's: proofs need none, and copies of a process have none of its threads
+        return Forks(command, {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"})
 
     def warm(self, count: int) -> None:
         """Begins processes until there are so many, or as many as there may be."""
-        while self.jobs > 1 and len(self._workers) < min(self.jobs, count):
-            self._workers.append(_Worker(self._queue))
+        while self.jobs > 1 and len(self._workers) < min(self.jobs + self.jobs // _QUICK_SHARE, count):
+            number = len(self._workers)
+            take = partial(self._queue.get, products=(number + 1) % (_QUICK_SHARE + 1) > 0)
+            self._workers.append(_Worker(take, self._forks, number))
 
-    def start(self, kernels: Iterable[Ahead]) -> None:
-        """Hands kernels to workers, each once, and returns."""
+    def start(self, kernels: Iterable[Ahead], worth: Iterable[float] = ()) -> None:
+        """Hands kernels to workers, each once, and returns.
+
+        ``worth`` of each is what it may gain; what gains most for the time of its proof comes first.
+        """
         if self.jobs < 2:
             return
         count = 0
-        for one in kernels:
+        for one, gain in zip(kernels, chain(worth, repeat(0.0)), strict=False):
             if one.key not in self._begun:
                 done = self._begun[one.key] = threading.Event()
                 if answered(one) is None:
-                    self._queue.put((one, done))
+                    self._queue.put(_Asked(-gain / one.takes, len(self._begun), one, done))
                     count += 1
                 else:  # another process has asked for it, or it came with the package
                     done.set()
@@ -237,39 +301,28 @@ def _patience(one: Ahead) -> float:
 class _Worker:
     """A process and the thread that feeds it. A process that dies or takes too long is begun again."""
 
-    def __init__(self, kernels: queue.SimpleQueue[tuple[Ahead, threading.Event]]) -> None:
-        self._queue = kernels
-        self._process: subprocess.Popen[bytes] | None = None
+    def __init__(self, take: Callable[[], _Asked], forks: Forks, number: int) -> None:
+        self._take, self._forks, self._number = take, forks, number
         self._over = False
-        # -P: a package of the same name in the working directory is not this one
-        self._command = [sys.executable, "-P", "-m", "syncverify.gate.ahead", _loaded_nvrtc()]
+        self._pipe: BufferedRWPair | None = None
         self._begin()
         threading.Thread(target=self._feed, daemon=True).start()
         atexit.register(self._finish)
 
-    def _begin(self) -> subprocess.Popen[bytes]:
-        root = str(Path(__file__).resolve().parents[2])
-        path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
-        found = self._process = subprocess.Popen(
-            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": path},
-        )  # fmt: skip
+    def _begin(self) -> BufferedRWPair:
+        with self._forks.begin(self._number) as own:
+            found = self._pipe = own.makefile("rwb")
         return found
 
     def _finish(self) -> None:
         """The caller's process ends: what is not proved by now is of no use, and no fault."""
         self._over = True
-        self._end()
-
-    def _end(self) -> None:
-        if self._process is not None:
-            with contextlib.suppress(OSError):
-                self._process.kill()
-            self._process = None
+        self._forks.end(self._number)
 
     def _feed(self) -> None:
         while True:
-            one, done = self._queue.get()
+            asked = self._take()
+            one = asked.kernel
             try:
                 answer = self._answer(one)
                 if answer["tools"] == _tools():
@@ -284,30 +337,37 @@ class _Worker:
             except Exception as e:  # the caller proves it, or says why it cannot
                 if not self._over:
                     log.warning("%s could not be proved ahead: %r", one.kernel.name, e)
-                    self._end()
+                    self._forget()
             finally:
-                done.set()
+                asked.done.set()
+
+    def _forget(self) -> None:
+        """Ends the process; the next kernel gets another one."""
+        pipe, self._pipe = self._pipe, None
+        if pipe is not None:
+            self._forks.end(self._number)
+            with contextlib.suppress(OSError):
+                pipe.close()
 
     def _answer(self, one: Ahead) -> dict[str, Any]:
-        process = self._process or self._begin()
-        assert process.stdin is not None and process.stdout is not None
-        late = threading.Timer(_patience(one), process.kill)
+        pipe = self._pipe or self._begin()
+        late = threading.Timer(_patience(one), self._forks.end, [self._number])
         late.daemon = True
         late.start()
         try:
-            _send(process.stdin, pickle.dumps(one))
-            answer: dict[str, Any] = json.loads(_received(process.stdout) or b"")
+            _send(pipe, pickle.dumps(one))
+            answer: dict[str, Any] = json.loads(_received(pipe) or b"")
         finally:
             late.cancel()
         return answer
 
 
-def _send(to: IO[bytes], message: bytes) -> None:
+def _send(to: BufferedRWPair, message: bytes) -> None:
     to.write(_LENGTH.pack(len(message)) + message)
     to.flush()
 
 
-def _received(source: IO[bytes]) -> bytes | None:
+def _received(source: BufferedRWPair) -> bytes | None:
     """A message; None at the end."""
     head = source.read(_LENGTH.size)
     return source.read(_LENGTH.unpack(head)[0]) if len(head) == _LENGTH.size else None
@@ -346,29 +406,40 @@ def _load(library: str) -> None:
 
 
 def _prepare() -> None:
-    """Imports what the first proof needs, while the caller looks for what is to be proved.
-
-    The caller's own work goes first: it compiles meanwhile, and waits for proofs only a while.
-    """
-    with contextlib.suppress(OSError):
-        os.nice(_NICE)
-    for name in ("ir.text.parser", "driver.ir", "gate.ptx_check"):
+    """Imports what proofs need, and reads the grammar of the IR, while the caller looks for what is to be
+    proved."""
+    for name in ("driver.ir", "fusion.pipeline", "gate.ptx_check", "ir.text.parser", "matmul.pipeline"):
         importlib.import_module(f"syncverify.{name}")
+    from syncverify.ir.text.parser import parse
+
+    with contextlib.suppress(InputError):
+        parse("kernel", "none.syncir")
+    with contextlib.suppress(InputError, OSError):
+        _tools()
 
 
-def main() -> int:
-    _load(sys.argv[1] if len(sys.argv) > 1 else "")
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what is printed is no answer
-    _prepare()
-    while (message := _received(sys.stdin.buffer)) is not None:
+def _prove_all(own: socket.socket) -> None:
+    """What a worker does. The caller's own work goes before products, which take long: it waits for proofs
+    only a while."""
+    pipe, aside = own.makefile("rwb"), False
+    while (message := _received(pipe)) is not None:
         one = pickle.loads(message)
+        if isinstance(one.kernel, Problem) and not aside:
+            aside = True
+            with contextlib.suppress(OSError):
+                os.nice(_NICE)
         why = ""
         try:
             prove(one)
         except (InputError, fusions.VerificationError) as e:
             why = str(e)
-        _send(answers, json.dumps({"proved": not why, "why": why, "tools": _tools()}).encode())
+        _send(pipe, json.dumps({"proved": not why, "why": why, "tools": _tools()}).encode())
+
+
+def main() -> int:
+    _load(sys.argv[1] if len(sys.argv) > 1 else "")
+    _prepare()
+    serve(_prove_all)
     return 0
 
 

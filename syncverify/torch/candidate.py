@@ -89,11 +89,15 @@ def _kernels(candidates: Sequence[Candidate], runner: Runner) -> dict[torch.devi
 
 
 def begin_proofs(candidates: Sequence[Candidate], runner: Runner) -> None:
-    """Begins to prove the kernels of candidates side by side, where the runner can."""
+    """Begins to prove the kernels of candidates side by side, where the runner can; see ``Provers.start``."""
     ahead = getattr(runner, "ahead", None)
-    if ahead is not None:
-        for device, kernels in _kernels(candidates, runner).items():
-            ahead(list(kernels.values()), device)
+    if ahead is None:
+        return
+    worth: dict[str, float] = {}
+    for c in candidates:
+        worth[c.name] = worth.get(c.name, 0.0) + c.region.worth
+    for device, kernels in _kernels(candidates, runner).items():
+        ahead(list(kernels.values()), device, [worth[name] for name in kernels])
 
 
 def asked(candidates: Sequence[Candidate], runner: Runner) -> list[Any]:

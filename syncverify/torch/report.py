@@ -12,8 +12,9 @@ from typing import Any
 class Region:
     """One group of nodes that a kernel computes; ``status``: what was proved, ``notes``: what came later.
 
-    ``late``: what it might have gained, as a part of its graph's time, where it was not tried because its
-    proof was not there in time. ``saved``: microseconds that its graph gains by it, as timed in its contexts.
+    ``worth``: what it may gain at best, as a part of its graph's time; ``late``: the same where it was not
+    tried because its proof was not there in time. ``saved``: microseconds that its graph gains by it, as
+    timed in its contexts.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Region:
     status: str = ""
     refused: str = ""
     notes: list[str] = field(default_factory=list)
+    worth: float = 0.0
     late: float = 0.0
     saved: float = 0.0
 

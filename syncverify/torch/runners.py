@@ -99,9 +99,12 @@ class GateRunner:
             self._kernels[key] = ProductOnGpu(problem, self.policy, self.proof_seconds)
         return self._kernels[key]
 
-    def ahead(self, kernels: Sequence[tuple[Fusion | Problem, Sizes]], device: torch.device) -> None:
-        """Begins to prove what will be needed, in processes side by side."""
-        provers().start(self.asked(kernels, device))
+    def ahead(
+        self, kernels: Sequence[tuple[Fusion | Problem, Sizes]], device: torch.device,
+        worth: Iterable[float] = (),
+    ) -> None:  # fmt: skip
+        """Begins to prove what will be needed, in processes side by side; what is worth most comes first."""
+        provers().start(self.asked(kernels, device), worth)
 
     def spare(self) -> bool:
         """Whether there is a core for processes that prove."""
@@ -109,7 +112,7 @@ class GateRunner:
 
     def warm(self) -> None:
         """Begins processes that prove, which take a while to be there."""
-        provers().warm(provers().jobs)
+        provers().warm(2 * provers().jobs)
 
     def settled(
         self, kernels: Sequence[tuple[Fusion | Problem, Sizes]], device: torch.device, seconds: float
@@ -397,7 +400,10 @@ class ListingRunner(ProvingRunner):
 
     found: dict[str, tuple[Fusion | Problem, dict[str, int]]] = field(default_factory=dict)
 
-    def ahead(self, kernels: Sequence[tuple[Fusion | Problem, Sizes]], device: torch.device) -> None:
+    def ahead(
+        self, kernels: Sequence[tuple[Fusion | Problem, Sizes]], device: torch.device,
+        worth: Iterable[float] = (),
+    ) -> None:  # fmt: skip
         for kernel, sizes in kernels:
             one = Ahead(kernel, dict(sizes), self.policy, self.multiprocessors, self.proof_seconds)
             self.found[one.key] = kernel, dict(sizes)

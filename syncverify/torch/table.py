@@ -13,7 +13,7 @@ import torch
 from syncverify.fusion import Value, gelu, maximum, minimum, where
 from syncverify.fusion.functions import FUNCTIONS
 from syncverify.fusion.graph import apply
-from syncverify.torch import losses
+from syncverify.torch import embeddings, losses
 
 aten = torch.ops.aten
 
@@ -170,13 +170,15 @@ GATHER = aten.gather.default
 
 
 def decompositions() -> dict[Any, Any]:
-    """Inductor's own, but for losses of chosen classes, which stay operators of rows."""
+    """Inductor's own, but for losses of chosen classes, which stay operators of rows, and for gradients of
+    embeddings with few rows."""
     from torch._inductor.decomposition import select_decomp_table
 
     found: dict[Any, Any] = dict(select_decomp_table())
     for ours, theirs in (
         (losses.forward, aten.nll_loss_forward.default),
         (losses.backward, aten.nll_loss_backward.default),
+        (embeddings.backward, aten.embedding_dense_backward.default),
     ):
         found[theirs] = _or(ours, found[theirs])
     return found

@@ -40,13 +40,13 @@ from syncverify.torch.graphs import sort
 from syncverify.torch.products import kernel_call, library_call
 from syncverify.torch.runners import RefusedError, Runner
 from syncverify.torch.table import GROUPED, PRODUCTS
-from syncverify.torch.worth import LEAST, gain_of, time_of
+from syncverify.torch.worth import AGAIN, LEAST, gain_of, time_of
 
 log = logging.getLogger("syncverify.torch")
 
 #: Seconds that trials of a graph may take: some, and some for each node, a fifth of what Inductor takes for
 #: it; and what they may take of any graph.
-_LEAST_SECONDS, _SECONDS, _SECONDS_OF_A_NODE = 2.0, 0.5, 0.0025
+_LEAST_SECONDS, _SECONDS, _SECONDS_OF_A_NODE = 1.5, 0.5, 0.0025
 #: Seconds for halves of groups that were not taken, and for products alone, for which nothing is compiled.
 ALONE_SECONDS = 0.6
 #: Trials that Inductor's processes compile kernels for at a time.
@@ -64,9 +64,9 @@ _TUNED_SECONDS, TUNED_PATIENCE = 20.0, 15.0
 class _Trial:
     """A context that is timed, of candidates whose places in it count; all contexts alike share it.
 
-    ``owner`` has its nodes. ``share``: what it may gain at best, as a part of its graph's time. ``plain`` is
-    Inductor's code until the kernels are timed, ``arms`` its code with kernels. ``why_not``: why it is not
-    worth it, or what went wrong. ``refused``: by place, why a member has no kernel.
+    ``owner`` has its nodes. ``plain`` is Inductor's code until the kernels are timed, ``arms`` its code with
+    kernels. ``why_not``: why it is not worth it, or what went wrong. ``refused``: by place, why a member has
+    no kernel.
     """
 
     key: str
@@ -74,7 +74,6 @@ class _Trial:
     members: list[Candidate]
     device: torch.device
     owner: GraphModule
-    share: float = 0.0
     times: Times | None = None
     plain: Run | None = None
     arms: dict[str, Run] = field(default_factory=dict)
@@ -92,6 +91,11 @@ class _Trial:
     @property
     def arguments(self) -> list[Any]:
         return [a.meta.get("val") for a in self.context.arguments]
+
+    @property
+    def worth(self) -> float:
+        """What it may gain at best, as a part of its graph's time."""
+        return sum(c.region.worth for c in self.members)
 
     @property
     def of_a_library(self) -> bool:
@@ -237,20 +241,23 @@ class _Tried:
                 begun.append((trial, _time_kernels))
 
     def later(self, trials: list[_Trial]) -> None:
-        """Times kernels as soon as they are proved, or given up, and waits a while for proofs."""
+        """Times kernels as soon as they are proved, or given up, and waits a while for proofs: where Inductor
+        does not tune, only for those of much worth."""
         while trials and self.left.seconds() and self.patience.left > 0.0:
             ready = [t for t in trials if self._proved(t)]
             for trial in ready:
                 if self._attempt(trial, self._begin_kernels):
                     self._attempt(trial, _time_kernels, always=True)
             if not ready:
+                if not templates() and all(t.worth < AGAIN for t in trials):
+                    break
                 self.patience.left -= _SLICE
                 prove_ahead(trials[0].members, self.runner, min(_SLICE, self.left.seconds()))
             trials = [t for t in trials if t.plain is not None]
         for trial in trials:
             trial.give_up("not tried: its proof was not there in time")
             for c in trial.members:
-                c.region.late = trial.share / len(trial.members)
+                c.region.late = c.region.worth
 
     def _proved(self, trial: _Trial) -> bool:
         return not prove_ahead(trial.members, self.runner, 0.0)
@@ -317,7 +324,8 @@ def _trials(
     for key, gain in gains.items():
         trial = trials[key]
         whole = wholes[trial.device]
-        trial.share = gain / whole if whole else 0.0
+        for c in trial.members if whole else ():
+            c.region.worth = gain / whole / len(trial.members)
         if gain < LEAST * whole:
             trial.why_not = f"not tried: it gains {gain:.1f} us of {whole:.0f} at best"
     return {key: trials[key] for key in sorted(gains, key=lambda k: -gains[k])}, placed

@@ -81,7 +81,30 @@ def gain_of(context: Context, groups: Sequence[Group], bytes_per_us: float) -> f
         return _PRODUCT_ALONE * max(_operations(context.nodes[0]), _bytes(context) / bytes_per_us)
     traffic = _bytes(context)
     traffic += 2 * sum(size_of(p) for g in groups for p in g.products)
-    return max(map(_share, groups)) * traffic / bytes_per_us
+    share = _LOOPS if _added_anyway(groups) else max(map(_share, groups))
+    return share * traffic / bytes_per_us
+
+
+def _added_anyway(groups: Sequence[Group]) -> bool:
+    """Whether all that groups save is a sum behind a product that rows read: Inductor's loop of the rows
+    adds, too, and writes the sum once.
+
+    Example: a block's last product, its residual and the next norm. Of 13 such contexts of five models none
+    was faster with kernels.
+    """
+    sums, rows = [g for g in groups if g.products], [g for g in groups if not g.products]
+    return bool(sums and rows) and all(map(_only_adds, sums)) and all(map(_reads_one, rows))
+
+
+def _only_adds(group: Group) -> bool:
+    known = {*table.PRODUCTS, *table.CASTS, table.aten.add.Tensor}
+    return all(n.target in known or is_view(n) for n in group.operations)
+
+
+def _reads_one(group: Group) -> bool:
+    """Whether a group reads one large tensor: a gradient of a norm reads two."""
+    sizes = [size_of(leaf) for leaf in group.leaves]
+    return sum(2 * size > max(sizes) for size in sizes) == 1
 
 
 def _bytes(context: Context) -> int:

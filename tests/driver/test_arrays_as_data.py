@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -84,9 +85,13 @@ def undecided(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def report(*assume: str, **changes: str) -> KernelReport:
+    return _checked(assume, changes, replay=True)
+
+
+def _checked(assume: Sequence[str], changes: dict[str, str], *, replay: bool) -> KernelReport:
     facts = {"kernel": {"k": {"grid": [1, 1, 1], "params": {"0": "n"}, "assume": list(assume)}}}
     text = TEXT.format(**RIGHT | changes)
-    (found,) = syncverify.check(text, facts=facts, scope="all", advice=False)
+    (found,) = syncverify.check(text, facts=facts, scope="all", replay=replay, advice=False)
     return found
 
 
@@ -106,7 +111,7 @@ def test_each_access_stays_inside_the_array_that_it_names(what: str) -> None:
 @pytest.mark.usefixtures("undecided")
 @pytest.mark.parametrize("what", WRONG)
 def test_a_mistake_is_not_proved(what: str) -> None:
-    assert report("n <= 255", **WRONG[what]).verdict is not Verdict.PROVED
+    assert _checked(["n <= 255"], WRONG[what], replay=False).verdict is not Verdict.PROVED
 
 
 @pytest.mark.usefixtures("undecided")
@@ -152,7 +157,7 @@ def test_loops_as_long_as_a_word_says_beside_such_accesses(before: str, behind: 
     """The word is one for the block; elements of three arrays have two widths."""
     facts = {"kernel": {"k": {"grid": [1, 1, 1]}}}
     (found,) = syncverify.check(
-        TURNS.format(before=before, behind=behind), facts=facts, scope="all", advice=False
+        TURNS.format(before=before, behind=behind), facts=facts, scope="all", replay=False, advice=False
     )
     if before and behind:
         assert found.verdict is Verdict.PROVED, found.reason

@@ -1,15 +1,15 @@
-"""A kernel whose block nothing gives stays unknown; a note says what holds with a usual block."""
+"""A kernel whose block nothing gives: usual blocks that agree give the verdict, and else a note."""
 
 from __future__ import annotations
 
 import pytest
 
 from syncverify.api import check
-from syncverify.base.diagnostics import KernelReport, Severity, Verdict
+from syncverify.base.diagnostics import KernelReport, Replayed, Severity, Verdict
 from syncverify.driver.block_proposals import RULE
 from tests.frontends.ptx.execute_helpers import module_text
 
-#: A thread reads what its neighbour wrote; ``WAIT`` stands between, and ``ROW`` is the thread's row.
+#: A thread reads what one ``STEP`` bytes from it wrote; ``WAIT`` stands between, ``ROW`` is the thread's row.
 BODY = """
     .shared .align 16 .b8 tile[BYTES];
     ld.param.u64 %rd1, [k_out];
@@ -18,9 +18,9 @@ BODY = """
     shl.b32 %r2, %r1, 2;
     mov.u32 %r3, tile;
     add.u32 %r4, %r3, %r2;
-    st.shared.u32 [%r4], %r1;
+    st.shared.u32 [%r4+OFFSET], %r1;
     WAIT
-    xor.b32 %r5, %r2, 4;
+    xor.b32 %r5, %r2, STEP;
     add.u32 %r6, %r3, %r5;
     ld.shared.u32 %r7, [%r6];
     st.global.u32 [%rd1], %r7;
@@ -29,35 +29,63 @@ BODY = """
 TWO_DIMENSIONS = "mov.u32 %r8, %tid.y; shl.b32 %r9, %r8, 5; add.u32 %r1, %r1, %r9;"
 
 
-def _report(wait: str, size: int = 1024, row: str = "") -> KernelReport:
+def _report(wait: str, size: int = 4096, row: str = "", *, step: int = 4, offset: int = 0) -> KernelReport:
     body = BODY.replace("WAIT", wait).replace("BYTES", str(size)).replace("ROW", row)
+    body = body.replace("STEP", str(step)).replace("OFFSET", str(offset))
     (report,) = check(module_text(body, ".param .u64 k_out"))
-    assert report.verdict is Verdict.UNKNOWN
     return report
 
 
 @pytest.mark.parametrize(
-    ("size", "row", "said"),
+    ("size", "row", "blocks"),
     [
-        (1024, "", "with block = [256] the kernel is proved"),
-        (512, "", "with block = [128] the kernel is proved; tried too: [256] (SV114)"),
-        (1024, TWO_DIMENSIONS, "with block = [32, 8] the kernel is proved"),
+        (4096, "", "256, 128, 512, 1024, 64 or 32"),
+        (512, "", "128, 64 or 32"),  # larger ones leave the array
+        (4096, TWO_DIMENSIONS, "32 x 8, 16 x 16, 32 x 32, 32 x 4 or 8 x 8"),
     ],
 )
-def test_the_first_block_that_is_proved_is_named_with_its_line(size: int, row: str, said: str) -> None:
-    note = _report("bar.sync 0;", size, row).diagnostics[-1]
-    assert (note.rule, note.severity, note.message) == (RULE, Severity.NOTE, said)
-    block = said.split("block = ")[1].split("]")[0] + "]"
-    assert note.fix is not None and f"write block = {block} under [kernel.k]" in note.fix
+def test_what_usual_blocks_agree_in_is_the_verdict(size: int, row: str, blocks: str) -> None:
+    # with 16 x 16 and 8 x 8 the rows lie 32 words apart, too
+    found = _report("bar.sync 0;", size, row)
+    assert found.verdict is Verdict.PROVED
+    assert f"block = {blocks}: usual ones, as nothing gives it" in found.assumptions
 
 
-def test_what_is_wrong_with_usual_blocks_is_shown_at_its_line() -> None:
-    report = _report("")
-    note = report.diagnostics[-1]
+def test_a_race_in_each_of_them_refutes() -> None:
+    found = _report("")
+    assert (found.verdict, found.diagnostics[0].rule) == (Verdict.REFUTED, "SV110")
+    assert found.replay is not None and found.replay.outcome is Replayed.REPRODUCED
+
+
+def test_where_they_do_not_agree_the_first_that_is_proved_is_named_with_its_line() -> None:
+    # threads of another warp: one warp alone reads what nobody writes
+    found = _report("bar.warp.sync -1;", step=128)
+    assert found.verdict is Verdict.UNKNOWN
+    note = found.diagnostics[-1]
+    said = "with block = [32] the kernel is proved; tried too: [256] (SV110), [128] (SV110), "
+    assert (note.rule, note.severity) == (RULE, Severity.NOTE)
+    assert note.message == said + "[512] (SV110), [1024] (SV110), [64] (SV110)"
+    assert note.fix is not None and "write block = [32] under [kernel.k]" in note.fix
+
+
+def test_an_index_beyond_the_array_is_not_proved_for_half_the_block() -> None:
+    # one word too far: 256 threads leave an array of 256 words, and 128 do not
+    found = _report("bar.sync 0;", 1024, offset=4)
+    assert found.verdict is Verdict.UNKNOWN
+    assert found.diagnostics[-1].message.startswith("with block = [128] the kernel is proved")
+    # an array with room for it
+    assert _report("bar.sync 0;", 1028, offset=4).verdict is Verdict.PROVED
+
+
+def test_what_is_no_race_is_shown_and_refutes_nothing() -> None:
+    found = _report("bar.sync 1, 96;")
+    note = found.diagnostics[-1]
+    assert found.verdict is Verdict.UNKNOWN
     assert (note.rule, note.severity) == (RULE, Severity.WARNING)
-    assert note.message.startswith("with block = [256] the check finds SV110: ")
-    assert note.span.line > 1 and "[128] (SV110)" in note.message
+    assert note.message.startswith("with block = [256] the check finds SV")
+    assert note.span.line > 1
 
 
 def test_the_reason_names_a_block_of_as_many_dimensions_as_the_text_reads() -> None:
-    assert "block = [32, 8]" in str(_report("bar.sync 0;", 1024, TWO_DIMENSIONS).reason)
+    found = _report("bar.sync 1, 96;", 4096, TWO_DIMENSIONS)
+    assert "block = [32, 8]" in str(found.reason)

@@ -32,7 +32,9 @@ HEAD = """.version 8.0
 
 def verdict(body: str, grid: int | str = "G", seconds: float = SECONDS) -> Verdict:
     facts = {"kernel": {"k": {"grid": [grid, 1, 1], "block": [64, 1, 1]}}}
-    (report,) = syncverify.check(f"{HEAD}{body}\n  ret;\n}}\n", facts=facts, timeout=seconds, advice=False)
+    (report,) = syncverify.check(
+        f"{HEAD}{body}\n  ret;\n}}\n", facts=facts, timeout=seconds, replay=False, advice=False
+    )
     return report.verdict
 
 

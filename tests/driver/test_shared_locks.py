@@ -18,7 +18,7 @@ from tests.system.small_ptx import Small, read
 
 KERNELS = list(read(Path(__file__).with_name("shared_locks.kernels")))
 #: Random programs with locks: how many each run draws, and the slow one, in parts.
-DRAWN, MORE, PARTS = 60, 3000, 4
+DRAWN, MORE, PARTS = 24, 3000, 4
 
 
 @pytest.mark.parametrize("k", KERNELS, ids=lambda k: f"{k.group}: {k.name}")

@@ -12,7 +12,7 @@ from tests.checker.happens_before.flag_programs import turned
 from tests.checker.happens_before.test_flag_model import _verdict
 
 #: Random programs: how many each run draws, and the slow one, in parts.
-DRAWN, MORE, PARTS = 60, 3000, 4
+DRAWN, MORE, PARTS = 24, 3000, 4
 
 _DATA, _READ, _FREE = Op("write"), Op("read"), Op("store", 0, 0, release=True)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from syncverify.base.diagnostics import Policy
-from syncverify.fusion import Tensor, trace
+from syncverify.fusion import Fusion, Tensor, trace
 from syncverify.gate import ahead
 from syncverify.gate.ahead import Ahead, Provers, compile_fusion, prove, prove_ahead
 from syncverify.gate.matmul import Matmul
@@ -102,6 +103,78 @@ def test_proofs_of_other_tools_are_told(
     monkeypatch.setattr(ahead._Worker, "_answer", lambda self, kernel: answered)
     prove_ahead([one("foreign")], jobs=2)
     assert "foreign was proved ahead with other tools" in caplog.text
+
+
+def test_what_gains_most_for_its_time_is_proved_first(
+    proving: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A product's proof takes six times as long as one of elements, so four times the gain comes later."""
+    proved = ahead._Worker._answer
+    begun, go_on = threading.Event(), threading.Event()
+
+    def answer(self: Any, kernel: Ahead) -> dict[str, Any]:
+        begun.set()
+        go_on.wait(20)
+        return proved(self, kernel)
+
+    monkeypatch.setattr(ahead._Worker, "_answer", answer)
+    provers = Provers(2)
+    provers.start([one("first")])
+    begun.wait(20)
+    long = product_of(8192, 2048, 2048)
+    later = [one("small"), long, one("large"), one("last")]
+    monkeypatch.setattr(Provers, "warm", lambda self, count: None)
+    provers.start(later, [0.1, 0.4, 0.3])
+    go_on.set()
+    provers.wait(later)
+    assert proving == ["first", "large", "small", long.kernel.name, "last"]
+
+
+def test_rows_do_not_wait_for_products(proving: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five workers for four jobs: one of them proves no products."""
+    proved = ahead._Worker._answer
+    busy, go_on = threading.Semaphore(0), threading.Event()
+
+    def answer(self: Any, kernel: Ahead) -> dict[str, Any]:
+        if not isinstance(kernel.kernel, Fusion):
+            busy.release()
+            go_on.wait(20)
+        return proved(self, kernel)
+
+    monkeypatch.setattr(ahead._Worker, "_answer", answer)
+    provers = Provers(4)
+    products = [product_of(8192, 2048, 2048), product_of(8192, 2049, 2048), product_of(64, 2048, 8192)]
+    products += [product_of(64, 64, 16384), product_of(2048, 2048, 512), product_of(128, 4096, 512)]
+    assert len({x.key for x in products}) == 6
+    provers.start(products)
+    for _ in range(4):
+        assert busy.acquire(timeout=20)
+    provers.start([one("rows")])
+    assert provers.wait([one("rows")], 20) == [True] and proving == ["rows"]
+    go_on.set()
+    assert all(provers.wait(products, 20))
+
+
+def test_workers_are_copies_of_one_process_and_a_new_one_follows_one_that_died(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SYNCVERIFY_CACHE", str(tmp_path))
+    provers = Provers(2)
+    provers.start([one("before")])
+    provers.wait([one("before")])
+    process = provers._forks._process
+    (worker,) = provers._workers
+    assert worker._pipe is not None
+    provers._forks.end(worker._number)
+    assert worker._pipe.read(1) == b""
+    monkeypatch.setattr(Provers, "warm", lambda self, count: None)
+    provers.start([one("dies")])
+    provers.wait([one("dies")])
+    provers.start([one("after")])
+    provers.wait([one("after")])
+    provers._forks.close()
+    assert process is not None and process is provers._forks._process and process.wait(20) == 0
+    assert [ahead.answered(one(name)) for name in ("before", "dies", "after")] == [True, None, True]
 
 
 def test_one_core_proves_nothing_ahead(proving: list[str]) -> None:

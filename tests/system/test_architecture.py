@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import networkx
@@ -85,12 +86,18 @@ def test_the_index_links_every_page_and_the_front_page_the_index() -> None:
     assert "(docs/index.md)" in (ROOT / "README.md").read_text("utf-8")
 
 
+def _statements_of(node: ast.AST) -> Iterator[ast.AST]:
+    """The statements right inside one; imports are in no expression."""
+    for part in ("body", "orelse", "handlers", "finalbody", "cases"):
+        yield from getattr(node, part, ())
+
+
 def _imports(path: Path, names: dict[str, Path]) -> set[str]:
     """The modules of the package that a module imports, wherever it does, but for type checkers only."""
     out: set[str] = set()
     todo: list[ast.AST] = [ast.parse(path.read_text("utf-8"))]
     while todo:
-        for node in ast.iter_child_nodes(todo.pop()):
+        for node in _statements_of(todo.pop()):
             match node:
                 case ast.If(test=ast.Name(id="TYPE_CHECKING")):
                     continue

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import tomllib
 from collections import defaultdict
@@ -40,15 +41,17 @@ def names_of(tree: ast.AST) -> Iterator[str]:
             yield node.attr
 
 
-def words_of(name: str) -> set[str]:
+@functools.cache
+def words_of(name: str) -> frozenset[str]:
     """``RoundRobin_of`` is round, robin, of."""
-    return {w.lower() for w in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)}
+    return frozenset({w.lower() for w in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)})
 
 
 def private_names(source: str) -> set[str]:
     """Names of a module that have a forbidden word."""
     forbidden = set(LISTS["names"]["words"])
-    return {name for name in names_of(ast.parse(source)) if forbidden & words_of(name)}
+    said = {name for name in set(re.findall(r"\w+", source)) if forbidden & words_of(name)}
+    return said.intersection(names_of(ast.parse(source))) if said else said
 
 
 def private_words(text: str) -> list[str]:

@@ -431,7 +431,7 @@ def test_both_passes_are_begun_when_they_are_divided_the_forward_pass_first(
         def spare(self) -> bool:
             return True
 
-        def ahead(self, kernels: Any, device: Any) -> None:
+        def ahead(self, kernels: Any, device: Any, worth: Any = ()) -> None:
             begun.append([kernel.name for kernel, _ in kernels])
 
     x, w = draw(6, 68).requires_grad_(), draw(68)

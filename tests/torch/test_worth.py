@@ -40,6 +40,19 @@ def test_loops_gain_least_and_long_rows_most() -> None:
     assert 0 < 5 * loop < short < long
 
 
+def test_a_sum_behind_a_product_gains_little_where_a_norm_reads_it() -> None:
+    """Inductor's loop of the norm adds as well. Another function behind the product is worth a trial."""
+    x, w, r = draw(512, 512).bfloat16(), draw(512, 512).bfloat16(), draw(512, 512).bfloat16()
+
+    def gain(function: Any) -> float:
+        _, groups, contexts = found(function, x, w, r)
+        return sum(gain_of(c, [groups[k] for k in c.members], SPEED) for c in contexts)
+
+    added = gain(lambda x, w, r: F.layer_norm(x @ w + r, (512,)))
+    other = gain(lambda x, w, r: F.layer_norm(F.gelu(x @ w) + r, (512,)))
+    assert 0 < 5 * added < other
+
+
 @pytest.fixture
 def backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("SYNCVERIFY_CACHE", str(tmp_path))

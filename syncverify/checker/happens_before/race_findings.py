@@ -156,9 +156,10 @@ def _exchanges(run: Run, f: Failure) -> bool:
 def _seen_relaxed(t: LaneClass, first: Record) -> bool:
     """Whether a relaxed wait or load has seen what would order the first access, if it had acquired."""
     column, value = (first.tag, first.tag_value) if first.kind.asynchronous else (first.cls, first.time)
-    if t.acquirable is None or column < 0 or value >= IN_FLIGHT:
+    if column < 0 or value >= IN_FLIGHT:
         return False
-    return max(int(t.acquirable[H, column]), int(t.acquirable[A, column])) >= value
+    seen = [m for m in (t.acquirable, t.acquirable_far) if m is not None]
+    return any(max(int(m[H, column]), int(m[A, column])) >= value for m in seen)
 
 
 def stores_one_value(info: SystemInfo, site: int) -> bool:

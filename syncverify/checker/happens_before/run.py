@@ -105,6 +105,7 @@ class LaneClass:
     release_scope: int = 0
     release_site: int = -1
     acquirable: Matrix | None = None  # what relaxed waits have seen, until an acquire fence
+    acquirable_far: Matrix | None = None  # the same of other blocks' arrivals: for a fence of the cluster
     polled: dict[int, tuple[Matrix, int]] = field(
         default_factory=dict
     )  # barrier -> E and flags of a guarding poll

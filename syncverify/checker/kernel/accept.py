@@ -81,7 +81,7 @@ class _Kernel:
         self.claims(g)
         registers(g, proof.trees)
         shared_barriers(g)
-        premises = always(p)
+        premises, scope = always(p), p.parameters | {"u", "n", "u'", "n'"}
         keys = set(account_keys(g))
         for ring in p.rings:
             self.at = f"turns of {ring}"
@@ -91,7 +91,7 @@ class _Kernel:
                 continue
             self.at, self.where = o.key, g.sites[o.sites[0]].op.span if o.sites else UNKNOWN_SPAN
             keys.add(o.key)
-            self.meets(o, premises)
+            self.meets(o, premises, scope)
         self.at, self.where, self.checked = "proof", UNKNOWN_SPAN, len(keys)
         if set(proof.trees) != keys:
             raise RejectedError(f"it has a tree for {min(set(proof.trees) - keys)!r}, which nobody asks for")
@@ -112,10 +112,9 @@ class _Kernel:
             if not t.names() <= p.parameters or not t.functions() <= {*p.prefix, *p.marks}:
                 raise RejectedError(f"the end {t} is no function of the parameters")
 
-    def meets(self, o: Owed, premises: list[Term]) -> None:
+    def meets(self, o: Owed, premises: list[Term], scope: frozenset[str]) -> None:
         tree = self.proof.trees.get(o.key)
         if tree is None:
             raise RejectedError("there is no tree for it")
-        scope = self.p.parameters | {"u", "n", "u'", "n'"}
         goal = o.goal
         check(self.p, [*premises, *o.premises], tree, lambda x, _, names: goal.needs(x, names), scope)

@@ -39,18 +39,18 @@ class Account:
             raise RejectedError("not every site is accounted for")
         scoped(g.p, scope, *(t for _, u, n in payload.events for t in (u, n)))
         self.total(sites)
+        events, names = {i: (u, n) for i, u, n in payload.events}, scope | {"u'", "n'"}
         for i in self.landing:
-            mine = next(((u, n) for k, u, n in payload.events if k == i), None)
             given = [*g.exists(Step(i, Half.IN, U2, N2)), *equal(self.turn(i, U2, N2), J)]
 
             def one(
-                p: Payload, _: list[Term], __: frozenset[str], mine: tuple[Term, Term] | None = mine
+                p: Payload, _: list[Term], __: frozenset[str], mine: tuple[Term, Term] | None = events.get(i)
             ) -> Sequence[Term]:
                 if mine is None or not isinstance(p, Follows):
                     raise RejectedError("one event more lands in the turn")
                 return [*equal(U2, mine[0]), *equal(N2, mine[1])]
 
-            check(g.p, [*premises, *given], payload.only[i], one, scope | {"u'", "n'"})
+            check(g.p, [*premises, *given], payload.only[i], one, names)
         if self.open:
             return []
         return [

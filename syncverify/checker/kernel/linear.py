@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 
 class RejectedError(Exception):
     """A proof is not accepted. The message says what does not hold."""
 
 
-@dataclass(frozen=True, slots=True)
-class Apply:
+class Apply(NamedTuple):
     """An integer function applied to a term. Two applications are one atom iff their terms are equal."""
 
     function: str
@@ -34,8 +34,8 @@ class Term:
     parts: dict[Atom, int]
     const: int
 
-    def __init__(self, parts: Mapping[Atom, int] | None = None, const: int = 0) -> None:
-        self.parts = {a: k for a, k in parts.items() if k} if parts else {}
+    def __init__(self, parts: dict[Atom, int] | None = None, const: int = 0) -> None:
+        self.parts = parts or {}
         self.const = const
         self._hash: int | None = None
 
@@ -44,7 +44,7 @@ class Term:
         parts = dict(self.parts)
         for atom, c in other.parts.items():
             parts[atom] = parts.get(atom, 0) + c * k
-        return Term(parts, self.const + other.const * k)
+        return Term(_nonzero(parts), self.const + other.const * k)
 
     def __add__(self, other: Term | int) -> Term:
         return Term(self.parts, self.const + other) if isinstance(other, int) else self.plus(other, 1)
@@ -55,7 +55,7 @@ class Term:
         return Term(self.parts, self.const - other) if isinstance(other, int) else self.plus(other, -1)
 
     def __mul__(self, k: int) -> Term:
-        return Term({a: c * k for a, c in self.parts.items()}, self.const * k)
+        return Term({a: c * k for a, c in self.parts.items()} if k else None, self.const * k)
 
     def __neg__(self) -> Term:
         return self * -1 if self is not ZERO else self
@@ -86,7 +86,7 @@ class Term:
                     parts[a] = parts.get(a, 0) + c * k
                 continue
             parts[atom] = parts.get(atom, 0) + k
-        return self if same else Term(parts, const)
+        return self if same else Term(_nonzero(parts), const)
 
     def names(self) -> set[str]:
         """All names in the term, those inside arguments of functions included."""
@@ -104,6 +104,10 @@ class Term:
         return shown.removeprefix(" + ").strip() + tail
 
     __repr__ = __str__
+
+
+def _nonzero(parts: dict[Atom, int]) -> dict[Atom, int]:
+    return parts if all(parts.values()) else {a: k for a, k in parts.items() if k}
 
 
 def _shown(k: int, atom: Atom) -> str:

@@ -62,8 +62,8 @@ class Reaches(NamedTuple):
 
     def along(self, payload: Along, scope: frozenset[str]) -> list[Term]:
         for how, step in payload.path:
-            commits = how.commits if isinstance(how, Drained) else ()
-            scoped(self.graph.p, scope, *(t for s in (step, *commits) for t in (s.u, s.n)))
+            for s in (step, *how.commits) if isinstance(how, Drained) else (step,):
+                scoped(self.graph.p, scope, s.u, s.n)
         needs, end = self.graph.path(self.start, payload.path, self.demand)
         if self.goal is not None:
             if end != self.goal:
@@ -294,29 +294,27 @@ def overlap(g: Graph, i: int, x: Touch, k: int, y: Touch) -> Level | None:
         return most
     found: Level | None = None
     live: tuple[list[_Span], ...] = ([], [])
-    for low, high, first, last, side in sorted(
-        [(*q, 0) for q in _spans(x.pieces)] + [(*q, 1) for q in _spans(y.pieces)]
-    ):
+    for low, high, first, last, side in sorted(_spans(x.pieces, 0) + _spans(y.pieces, 1)):
         others = live[1 - side]
         others[:] = [q for q in others if q[1] > low]
         for q in others:
             found = max(found or Level.THREAD, g.near(min(q[2], first), max(q[3], last)))
         if found is most:
             return found
-        live[side].append((low, high, first, last))
+        live[side].append((low, high, first, last, side))
     return found
 
 
-#: Bytes from the first to the last, and the first and last thread that touches them.
-_Span = tuple[int, int, int, int]
+#: Bytes from the first to the last, the first and last thread that touches them, and whose access it is.
+_Span = tuple[int, int, int, int, int]
 
 
 @lru_cache(maxsize=4096)
-def _spans(pieces: tuple[tuple[int, int, int], ...]) -> list[_Span]:
+def _spans(pieces: tuple[tuple[int, int, int], ...], side: int) -> list[_Span]:
     """The pieces, one for equal bytes. Some threads of two spans are as far apart as the first and the last
     of all, and none are farther.
     """
     some: dict[tuple[int, int], list[int]] = {}
     for low, high, thread in pieces:
         some.setdefault((low, high), []).append(thread)
-    return [(low, high, min(t), max(t)) for (low, high), t in some.items()]
+    return sorted((low, high, min(t), max(t), side) for (low, high), t in some.items())

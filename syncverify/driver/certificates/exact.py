@@ -9,22 +9,25 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from syncverify.base.certificate_data import RejectedError, listed, number, same, take
+from syncverify.base.certificate_data import RejectedError, digest, listed, number, same, take
 from syncverify.base.diagnostics import Policy
 from syncverify.checker.kernel.exact import Follower, NotJudgedError
 from syncverify.checker.kernel.exact.data import compressed, plain
 from syncverify.driver.rechecked import Met
-from syncverify.model.events import Ev, Event, LaneSplit, System, SystemInfo, Unanalysable
+from syncverify.model.events import Ev, Event, Footprint, LaneSplit, System, SystemInfo, Unanalysable
 
 MOST_EVENTS = 5_000_000
+#: Of so many earlier runs it is asked whether they are a system's as well.
+MOST_RUNS = 4
 Phases = dict[tuple[int, int], tuple[list[Any], list[Any]]]
 Splits = list[tuple[int, tuple[int, ...]]]
 #: Why nothing is judged in strict mode.
 STRICT = "strict mode"
 
 
-def described(whole: System, policy: Policy, met: Met | None = None) -> dict[str, Any]:
-    """What is claimed of one system: all of it is derived from the system alone.
+def described(whole: System, policy: Policy, runs: list[Follower], met: Met | None = None) -> dict[str, Any]:
+    """What is claimed of one system: all of it is derived from the system alone, or from the run of an
+    earlier one that is its own as well. ``runs``: those that the judge accepted; this one's is added.
 
     Raises RejectedError where an obligation fails. The kernel's judge binds where ``met`` is asked for: what
     it rejects is rejected; why it does not judge, and what it assumes, is added there. Without, the checker
@@ -38,10 +41,15 @@ def described(whole: System, policy: Policy, met: Met | None = None) -> dict[str
         try:
             if own:
                 try:
-                    claims, assumed = _judged(system)
+                    for i in range(len(runs))[-MOST_RUNS:]:
+                        if runs[i].is_of(system):
+                            return {"judge": "own", "run": i}
+                    f = Follower.of(system)
+                    f.judge(MOST_EVENTS)
+                    runs.append(f)
                     if met is not None:
-                        met.assumed |= assumed
-                    return {"judge": "own", "splits": plain(splits), **claims}
+                        met.assumed |= f.inputs
+                    return {"judge": "own", "splits": plain(splits), **_claims(f.info, f.trace, f.phases)}
                 except NotJudgedError as e:
                     own, splits, system = False, [], whole
                     if met is not None:
@@ -59,13 +67,6 @@ def described(whole: System, policy: Policy, met: Met | None = None) -> dict[str
             system = system.refined(split)
 
 
-def _judged(system: System) -> tuple[dict[str, Any], dict[str, None]]:
-    """What is claimed of a system that the judge accepts, and what it assumes."""
-    f = Follower.of(system)
-    f.judge(MOST_EVENTS)
-    return _claims(f.info, f.trace, f.phases), f.inputs
-
-
 def _claims(info: SystemInfo, trace: list[list[Event]], phases: Phases) -> dict[str, Any]:
     """A run as a certificate has it."""
     table: dict[Any, int] = {}
@@ -81,9 +82,9 @@ def _claims(info: SystemInfo, trace: list[list[Event]], phases: Phases) -> dict[
     }
 
 
-def _footprint(f: Any) -> list[Any]:
-    out = [f.memory, plain(f.intervals)]
-    return [*out, plain(f.lanes)] if f.lanes else out
+def _footprint(f: Footprint) -> list[Any]:
+    """Which memory, how many bytes of it, and a short hash of which these are, and whose: they are many."""
+    return [f.memory, f.bytes, digest([plain(f.intervals), plain(f.lanes)])[:16]]
 
 
 def _shared(lists: list[list[Any]]) -> list[Any]:
@@ -98,11 +99,11 @@ def _shared(lists: list[list[Any]]) -> list[Any]:
 
 def written(systems: Iterable[System | Unanalysable], policy: Policy) -> dict[str, Any]:
     """The proof of all systems of a launch. Raises RejectedError where there is none."""
-    parts = []
+    parts, runs = [], list[Follower]()
     for s in systems:
         if isinstance(s, Unanalysable):
             raise RejectedError(str(s.span), s.reason)
-        parts.append(described(s, policy))
+        parts.append(described(s, policy, runs))
     if not parts:
         raise RejectedError("", "the launch has no block")
     return {"kind": "exact", "systems": parts}
@@ -115,14 +116,14 @@ def recheck(proof: Any, systems: Iterable[System | Unanalysable], policy: Policy
     met = Met()
     _, parts = take(proof, where, "kind", "systems")
     parts = listed(parts, f"{where}.systems")
-    count = 0
+    count, runs = 0, list[Follower]()
     for s in systems:
         here = f"{where}.systems[{count}]"
         if isinstance(s, Unanalysable):
             raise RejectedError(here, f"{s.span}: {s.reason}")
         if count >= len(parts):
             raise RejectedError(f"{where}.systems", f"system {count} of the launch is left out")
-        found = described(s, policy, met)
+        found = described(s, policy, runs, met)
         same(found, parts[count], here)
         met.add("systems")
         count += 1

@@ -14,6 +14,7 @@ from syncverify.base.certificate_data import RejectedError, listed, same, take
 from syncverify.base.diagnostics import Policy, Verdict
 from syncverify.base.reason import Reason, heard
 from syncverify.base.source import InputError
+from syncverify.checker.kernel.exact import Follower
 from syncverify.checker.outcome import Outcome
 from syncverify.driver.certificates import exact
 from syncverify.driver.certificates.ptx_posed import checked
@@ -35,6 +36,7 @@ class _Claims:
     where: str
     met: Met = field(default_factory=Met)
     taken: int = 0
+    runs: list[Follower] = field(default_factory=list)  # that the judge accepted
 
     def next(self, *kinds: str) -> tuple[dict[str, Any], str]:
         at = f"{self.where}.parts[{self.taken}]"
@@ -51,7 +53,7 @@ class _Claims:
         if part["is"] == "open":
             _, reason = take(part, at, "is", "reason")  # says only which proofs come next
             return Outcome(Verdict.UNKNOWN, (), None, _reason(reason, at), {})
-        found = {"is": "system", **exact.described(system, policy, self.met)}
+        found = {"is": "system", **exact.described(system, policy, self.runs, self.met)}
         same(found, part, at)
         self.met.add("systems")
         return Outcome(Verdict.PROVED)

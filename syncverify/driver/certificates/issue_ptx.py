@@ -10,6 +10,7 @@ from syncverify.base.certificate_data import RejectedError, sealed
 from syncverify.base.diagnostics import KernelReport, Policy, Verdict
 from syncverify.base.reason import Reason, as_data
 from syncverify.base.source import InputError, Span
+from syncverify.checker.kernel.exact import Follower
 from syncverify.checker.outcome import Outcome
 from syncverify.checker.prover.budget import without_rotations
 from syncverify.driver.certificates import exact, graphs, protocols
@@ -27,13 +28,14 @@ class _Recorder:
 
     search: Prove
     parts: list[dict[str, Any]] = field(default_factory=list)
+    runs: list[Follower] = field(default_factory=list)  # that the kernel's judge accepted
     inside: bool = False  # numbers that a proof for every size tries are no part of it
 
     def judge(self, system: System, policy: Policy) -> Outcome:
         if self.inside:
             return run_system(system, policy)
         try:
-            self.parts.append({"is": "system", **exact.described(system, policy)})
+            self.parts.append({"is": "system", **exact.described(system, policy, self.runs)})
         except RejectedError as e:  # what has no number yet is left to a proof for every size
             reason = Reason(str(e), parts=(e.what,))
             self.parts.append({"is": "open", "reason": as_data(reason)})

@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 
 from syncverify.base import nvrtc
 from syncverify.base.cache_dir import Store, default_root, digest
+from syncverify.base.includes import folders_of_the_environment, included_names
 from syncverify.base.source import InputError, Span, decode, read_bytes
 from syncverify.frontends.cuda.lines import author_lines
 from syncverify.frontends.cuda.nvcc import TOOLKIT, compile_with, has_host_code, nvcc
@@ -24,7 +25,6 @@ from syncverify.frontends.cuda.standard_headers import STANDARD_HEADERS
 _FORMAT = 3
 _ERROR = re.compile(r"^(?P<file>.+)\((?P<line>\d+)\): (?:catastrophic )?error(?: #\S+)?: (?P<text>.*)$", re.M)
 _AT_END = re.compile(r"^At end of source: error(?: #\S+)?: (.*)$", re.M)
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>|(\S+))', re.M)
 _NVFUSER = re.compile(r"\bnvfuser_index_t\b")
 #: A source that nvFuser dumps whole says itself what its index type is.
 _NVFUSER_OWN = re.compile(
@@ -205,7 +205,7 @@ def _key(
     path: Path, source: str, flags: list[str], headers: Mapping[str, str], include: tuple[str, ...], arch: str
 ) -> str | None:
     """What the PTX depends on; None where that is not known (an include through a macro)."""
-    included = _included(path, source, [Path(p) for p in include])
+    included = _included(path, source, [Path(p) for p in (*include, *folders_of_the_environment())])
     if included is None:
         return None
     parts = (
@@ -227,11 +227,12 @@ def _included(path: Path, source: str, include_paths: list[Path]) -> dict[str, s
     work = [(path.parent, source)]
     while work:
         here, text = work.pop()
-        for quoted, angled, other in _INCLUDE.findall(text):
-            if other:
-                return None
+        names = included_names(text)
+        if names is None:
+            return None
+        for name in names:
             for place in (here, path.parent, *include_paths):
-                header = place / (quoted or angled)
+                header = place / name
                 if str(header) in found:
                     break
                 if header.is_file():

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from types import CodeType
 from typing import Any
 
+from syncverify.base.generated_code import compiled
 from syncverify.base.reason import Cause, Reason
 from syncverify.base.source import InputError
 from syncverify.frontends.ir.agent_canonical import Period, live_slots, periods
@@ -65,11 +64,6 @@ from syncverify.ir.value_uses import (
 )
 from syncverify.model.events import END, Ev, Event, Site
 from syncverify.symbolic.context import NotConcrete, SymbolicContext
-
-
-@lru_cache(128)
-def _compiled(text: str, filename: str) -> CodeType:
-    return compile(text, filename, "exec")
 
 
 class Program:
@@ -183,7 +177,7 @@ class Code(IterationText):
         self._text(f"return {self._constant((Ev.EXIT, self.site))}")
         self.text = "\n".join(self.lines)
         try:
-            exec(_compiled(self.text, self.filename), self.space)
+            exec(compiled(self.text, self.filename), self.space)
         except (SyntaxError, MemoryError):
             raise InputError("an expression is nested too deeply", self.program.kernel.span) from None
         return [self.space[f"b{i}"] for i in range(self.count)]

@@ -76,7 +76,7 @@ def corrupted(x: Any, rng: random.Random, depth: int = 0) -> Any:
         case int():
             return x + rng.choice((-2, -1, 1, 2))
         case Term():
-            parts = {a: (k + rng.choice((-1, 0, 1))) for a, k in x.parts.items()}
+            parts = {a: new for a, k in x.parts.items() if (new := k + rng.choice((-1, 0, 1)))}
             return Term(parts, x.const + rng.choice((-1, 0, 1)))
         case list() | tuple() if x and type(x) in (list, tuple):
             items = list(x)

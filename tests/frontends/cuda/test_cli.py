@@ -97,7 +97,8 @@ def test_bad_input_is_status_2(
 def test_a_kernel_without_facts_is_named_where_it_begins(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "k.cu").write_text("\n\n__global__ void k(int *a) {\n  a[0] = 1;\n}\n")
+    body = "__shared__ int s[1024]; s[threadIdx.x] = 1; __syncwarp(); a[threadIdx.x] = s[threadIdx.x ^ 32];"
+    (tmp_path / "k.cu").write_text(f"\n\n__global__ void k(int *a) {{\n  {body}\n}}\n")
     assert run(["check", str(tmp_path / "k.cu")]) == 3
     out = capsys.readouterr().out
     assert "give block in a launch file" in out and "k.cu:3\n" in out and "__global__ void k" in out

@@ -158,6 +158,21 @@ def _compiled_with(tmp_path: Path, path: Path, store: Store, value: str) -> str:
     return compile_cuda(path, store=store)
 
 
+@pytest.mark.parametrize("directive", ['/* first */ #include "scale.h"\n', '#inc\\\nlude "scale.h"\n'])
+def test_a_header_is_followed_however_it_is_included(tmp_path: Path, store: Store, directive: str) -> None:
+    path = _file(tmp_path, directive + KERNEL)
+    first, second = (_compiled_with(tmp_path, path, store, value) for value in ("1.0f", "2.0f"))
+    assert first != second
+
+
+def test_a_source_that_asks_for_a_header_is_not_cached(
+    tmp_path: Path, store: Store, compilations: list[str]
+) -> None:
+    asks = '#if __has_include("scale.h")\n#include "scale.h"\n#else\n#define SCALE 3.0f\n#endif\n'
+    path = _file(tmp_path, asks + KERNEL)
+    assert compile_cuda(path, store=store) != _compiled_with(tmp_path, path, store, "2.0f")
+
+
 def test_an_include_through_a_macro_is_not_cached(
     tmp_path: Path, store: Store, compilations: list[str]
 ) -> None:

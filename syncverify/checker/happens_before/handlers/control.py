@@ -38,13 +38,13 @@ def on_fence(run: Run, t: LaneClass, event: Event) -> int:
     """
     _, _, flags, scope = event
     if flags & (ACQUIRE | SC) and t.acquirable is not None:
-        needed = run.spun.get(t.cls, scope)
-        if scope < needed != Scope.CLUSTER:
+        if scope < run.spun.pop(t.cls, scope):
             raise Unmodelled("a fence of too small a scope after a relaxed spin on global memory", event[1])
-        if scope >= needed:  # else it acquires nothing of other blocks' arrivals, nor less than all here
-            run.spun.pop(t.cls, None)
-            np.maximum(t.clock.m, t.acquirable, out=t.clock.m)
-            t.acquirable = None
+        np.maximum(t.clock.m, t.acquirable, out=t.clock.m)
+        t.acquirable = None
+    if flags & (ACQUIRE | SC) and t.acquirable_far is not None and scope >= Scope.CLUSTER:
+        np.maximum(t.clock.m, t.acquirable_far, out=t.clock.m)
+        t.acquirable_far = None
     if flags & (RELEASE | SC):
         t.release_fence = matrix(run.columns)
         t.clock.hand(t.release_fence)

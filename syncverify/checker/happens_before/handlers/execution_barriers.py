@@ -27,6 +27,7 @@ class Generation:
     waiting: list[LaneClass] = field(default_factory=list)
     sites: dict[int, int] = field(default_factory=dict)  # class -> site
     pasts: dict[int, Matrix] = field(default_factory=dict)
+    near: dict[int, Matrix] = field(default_factory=dict)  # block -> what its threads hand on to each other
 
 
 @dataclass(slots=True, eq=False)
@@ -377,7 +378,8 @@ def cluster(run: Run, cta: int) -> Cluster:
 
 
 def on_cluster_arrive(run: Run, t: LaneClass, event: Event) -> int:
-    """Release at cluster scope unless relaxed; a relaxed one carries fenced barrier inits only (B4, B24)."""
+    """Release at cluster scope unless relaxed; a relaxed one carries fenced barrier inits (B4, B24), and what
+    a fence has released (A5)."""
     _, site, flags = event
     state = cluster(run, t.info.cta)
     g = state.gen
@@ -407,8 +409,10 @@ def on_cluster_arrive(run: Run, t: LaneClass, event: Event) -> int:
         c = run.columns.of("init", t.cls)
         for row in (H, SH, HW):
             g.m[row, c] = max(int(g.m[row, c]), t.clock.knows(row, c, True))
-        if t.release_fence is not None and t.release_scope >= Scope.CLUSTER:
-            np.maximum(g.m, t.release_fence, out=g.m)
+        if t.release_fence is not None:
+            wide = t.release_scope >= Scope.CLUSTER
+            to = g.m if wide else g.near.setdefault(t.info.cta, matrix(run.columns))
+            np.maximum(to, t.release_fence, out=to)
     else:
         t.clock.hand(g.m)
     g.con[t.cls] = t.time
@@ -457,6 +461,8 @@ def on_cluster_wait(run: Run, t: LaneClass, event: Event) -> int:
         return DONE
     t.cluster_owed = 0
     np.maximum(t.clock.m, last.m, out=t.clock.m)
+    if t.info.cta in last.near:
+        np.maximum(t.clock.m, last.near[t.info.cta], out=t.clock.m)
     return DONE
 
 

@@ -20,9 +20,8 @@ from syncverify.checker.happens_before.run import (
     TooManyEvents,
     before,
 )
-from syncverify.checker.happens_before.vector_clocks import HW, E
+from syncverify.checker.happens_before.vector_clocks import HW, E, Matrix
 from syncverify.model.events import Agent, Ev, Event
-from syncverify.model.proxies import Scope
 from syncverify.symbolic.phase_tokens import barrier_of, number
 
 
@@ -147,16 +146,18 @@ def join(run: Run, t: LaneClass, s: Barrier, flags: int) -> None:
     m = t.clock.m
     if flags & RELAXED:
         np.maximum(m[E], p.m[E], out=m[E])
-        if t.acquirable is None:
-            t.acquirable = np.zeros_like(p.m)
-        np.maximum(t.acquirable, p.m, out=t.acquirable)
+        t.acquirable = _also(t.acquirable, p.m)
         if p.far is not None and flags & CLUSTER:
-            np.maximum(t.acquirable, p.far, out=t.acquirable)
-            run.spun[t.cls] = max(run.spun.get(t.cls, 0), Scope.CLUSTER)
+            t.acquirable_far = _also(t.acquirable_far, p.far)
         return
     np.maximum(m, p.m, out=m)
     if p.far is not None and flags & CLUSTER:
         np.maximum(m, p.far, out=m)
+
+
+def _also(m: Matrix | None, more: Matrix) -> Matrix:
+    """What is known with some more; the first matrix may be changed."""
+    return more.copy() if m is None else np.maximum(m, more, out=m)
 
 
 def _pass_forced(run: Run, t: LaneClass, s: Barrier) -> int:

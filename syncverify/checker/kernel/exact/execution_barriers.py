@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 
 from syncverify.checker.kernel.exact.hazards import NotJudgedError
-from syncverify.checker.kernel.exact.knowledge import Epoch, Knowledge, advance_to, join
+from syncverify.checker.kernel.exact.knowledge import Epoch, Knowledge, advance_to
 from syncverify.checker.kernel.exact.state import Meeting, ReplayedAgent, State
 from syncverify.model.automata.named_barrier import exists
 from syncverify.model.events import Flag
@@ -72,10 +72,7 @@ class Meetings(State):
         if row.get(mark, 0) < m.number and any(row.get(("t", c), 0) < t for c, t in m.previous.items()):
             raise self.reject(a, "the generation before may still be open")
         m.arrived[a.lanes.cls] = a.lanes.time
-        handed = a.lanes.handed()
-        join(m.knowledge.happened, handed.happened)
-        if release:
-            m.knowledge.join(handed)
+        a.lanes.hand(m.knowledge) if release else a.lanes.hand_happened(m.knowledge.happened)
         a.entered, a.leaving, a.meets = True, m.number, mark
 
     def leave(self, m: Meeting, mark: Epoch) -> None:
@@ -148,10 +145,7 @@ class Meetings(State):
         if not a.entered:
             m.arrived[a.lanes.cls] = a.lanes.time
             m.sites.add(a.event[1])
-            handed = a.lanes.handed()
-            join(m.knowledge.happened, handed.happened)
-            if memory:
-                m.knowledge.join(handed)
+            a.lanes.hand(m.knowledge) if memory else a.lanes.hand_happened(m.knowledge.happened)
             a.entered, a.leaving, a.meets = True, m.number, mark
             if m.threads not in (0, a.event[1] + 1) and not memory and not kind:
                 raise self.reject(a, "lanes of the warp execute another instruction")

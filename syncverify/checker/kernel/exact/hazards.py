@@ -51,8 +51,7 @@ class Touch:
 @dataclass(slots=True)
 class _Judged:
     """An access while it is judged. ``together``: others may write beside it; ``known``: the accesses before
-    it, by identity, and whether every lane knows what it needs of them; ``everywhere``: the same of every
-    lane of all classes that are left.
+    it, by identity, and whether every lane knows what it needs of them; ``over``: whether it represents them.
     """
 
     lanes: LaneClass
@@ -61,7 +60,7 @@ class _Judged:
     together: bool
     left: Sequence[LaneClass]
     known: dict[int, bool] = field(default_factory=dict)
-    everywhere: dict[int, bool] = field(default_factory=dict)
+    over: dict[int, bool] = field(default_factory=dict)
 
 
 #: The execution of a store by a class that had none when states were compared in which others had some.
@@ -114,12 +113,15 @@ class Memory:
 
     def access_block(self, judged: _Judged, kept: list[Piece], spans: list[tuple[int, int]]) -> list[Piece]:
         """The same against what is kept of one block; what of that a write leaves there."""
-        touch, known = judged.touch, judged.known
+        touch, known, over = judged.touch, judged.known, judged.over
+        writes = touch.kind.writes
         left: list[Piece] = []
         for lo, hi, first in kept:
-            pieces = [(max(lo, a), min(hi, b)) for a, b in spans if a < hi and lo < b]
+            if not writes and known.get(id(first)):
+                continue
+            pieces = _common(lo, hi, spans)
             if not pieces:
-                if touch.kind.writes:
+                if writes:
                     left.append((lo, hi, first))
                 continue
             if id(first) not in known:
@@ -128,20 +130,21 @@ class Memory:
             if not known[id(first)]:
                 for piece in pieces:
                     self.judge(judged, first, piece)
-            if touch.kind.writes and (_again(first, touch) or self.represents(judged, first)):
-                left += [(a, b, first) for a, b in _without(lo, hi, pieces)]
-            elif touch.kind.writes:
-                left.append((lo, hi, first))
+            if not writes:
+                continue
+            if id(first) not in over:
+                over[id(first)] = _again(first, touch) or self.represents(judged, first)
+            left += (
+                [(a, b, first) for a, b in _without(lo, hi, pieces)] if over[id(first)] else [(lo, hi, first)]
+            )
         return left
 
     def represents(self, judged: _Judged, first: Touch) -> bool:
         """Whether who follows a write follows what it comes after: who may write beside it does too if all
         classes know of that.
         """
-        known, need = judged.everywhere, self.need(first, judged.touch)
-        if judged.together and id(first) not in known:
-            known[id(first)] = all(self.met(x, first, need, same=False) for x in judged.left)
-        return not judged.together or known[id(first)]
+        need = self.need(first, judged.touch)
+        return not judged.together or all(self.met(x, first, need, same=False) for x in judged.left)
 
     def need(self, first: Touch, touch: Touch) -> Need:
         """What a row asks for. K6 in practical mode: cp.async needs no fence before wgmma and bulk stores,
@@ -316,6 +319,13 @@ def _same_lanes(first: Footprint, second: Footprint, lo: int, hi: int) -> bool:
             if owner.setdefault(byte, lane) != lane:
                 return False
     return True
+
+
+def _common(lo: int, hi: int, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The parts of ``lo..hi`` that lie in some sorted, disjoint spans."""
+    if spans[0][0] <= lo and hi <= spans[0][1]:
+        return [(lo, hi)]
+    return [(max(lo, a), min(hi, b)) for a, b in spans if a < hi and lo < b]
 
 
 def _without(lo: int, hi: int, pieces: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -22,8 +22,12 @@ def advance_to(row: VectorClock, mark: Epoch, value: int) -> None:
 
 def join(into: VectorClock, other: VectorClock) -> None:
     """Everything known there is known here too."""
+    if not into:
+        into.update(other)
+        return
+    known = into.get
     for mark, value in other.items():
-        if value > into.get(mark, 0):
+        if value > known(mark, 0):
             into[mark] = value
 
 
@@ -67,13 +71,24 @@ class LaneClass:
         self.time += 1
         self.own.mark(("t", self.cls), self.time)
 
+    def hand(self, into: Knowledge) -> None:
+        """What they release hands on all that the lanes know together."""
+        into.join(self.joined)
+        if not self.alone:
+            into.join(self.own)
+
     def handed(self) -> Knowledge:
-        """All that the lanes know together, as what they release hands it on."""
-        if self.alone:
-            return self.joined.copy()
-        found = self.joined.copy()
-        found.join(self.own)
+        """All that the lanes know together."""
+        found = Knowledge()
+        self.hand(found)
         return found
+
+    def hand_happened(self, into: VectorClock) -> VectorClock:
+        """The same of what happened alone; the row into which it went."""
+        join(into, self.joined.happened)
+        if not self.alone:
+            join(into, self.own.happened)
+        return into
 
     def happened(self, mark: Epoch, same_lane: bool = False) -> int:
         found = self.joined.happened.get(mark, 0)

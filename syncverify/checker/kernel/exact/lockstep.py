@@ -105,7 +105,7 @@ class LockstepChecker(Follower):
         new.meetings = {mark: _meeting(m) for mark, m in self.meetings.items()}
         new.groups = {key: replace(g, committed=list(g.committed)) for key, g in self.groups.items()}
         new.exits = {cta: dict(row) for cta, row in self.exits.items()}
-        new.events, new.trace, new.phases = self.events, [], {}
+        new.events, new.trace, new.asked, new.phases = self.events, [], [], {}
         new.actors = [_actor(a, touch) for a in self.actors]
         return new
 

@@ -56,7 +56,7 @@ class Mbarriers(State):
     def expect(self, a: ReplayedAgent, b: Barrier, nbytes: int) -> None:
         p = self.contribute(a, b)
         self.note(b, b.done, "expect_tx", a, nbytes)
-        join(p.others, a.lanes.handed().happened)
+        a.lanes.hand_happened(p.others)
         p.expected += nbytes
         p.expects.append((a.lanes.cls, a.lanes.time, nbytes))
         self.in_range(a, p)
@@ -157,7 +157,7 @@ class Mbarriers(State):
         b = self.barriers.get(index)
         if b is None:
             raise self.reject(a, "the copy meets a barrier that is not alive")
-        past = a.lanes.handed().happened
+        past = a.lanes.hand_happened({})
         if not self.complete(a.lanes.joined.happened, b, b.done - 1):
             raise self.reject(a, f"its bytes may land in phase {b.done - 1}")
         p, k = b.phase, b.done
@@ -226,7 +226,10 @@ class Mbarriers(State):
 
     def use_of(self, a: ReplayedAgent, event: Event) -> Use | None:
         """What the answer of a look is for."""
-        return None if a.agent is None else use_of(a.agent, event)
+        assert a.agent is not None
+        use = use_of(a.agent, event)
+        self.asked.append((a.lanes.cls, None, use))
+        return use
 
     def on_init(self, a: ReplayedAgent, index: int, count: int) -> bool:
         assert a.event is not None
@@ -301,7 +304,7 @@ class Mbarriers(State):
         b = self.use(a, index)
         p = self.contribute(a, b)
         self.note(b, b.done, "complete_tx", a, nbytes * a.info.count)
-        join(p.others, a.lanes.handed().happened)
+        a.lanes.hand_happened(p.others)
         p.completed += nbytes * a.info.count
         p.landed.append((nbytes * a.info.count, dict(a.lanes.joined.happened)))
         self.in_range(a, p)

@@ -217,7 +217,7 @@ class Operations(Mbarriers, Meetings, TensorMaps):
         left = a.info.count
         if not noinc:
             p = self.contribute(a, b)
-            join(p.others, a.lanes.handed().happened)
+            a.lanes.hand_happened(p.others)
             p.expects.append((a.lanes.cls, a.lanes.time, 0))
             b.pending += left
             if b.pending > LARGEST:
@@ -228,7 +228,7 @@ class Operations(Mbarriers, Meetings, TensorMaps):
             if not self.complete(a.lanes.joined.happened, b, b.done - 1):
                 raise self.reject(a, f"it may land in phase {b.done - 1}")
             p = b.phase
-            join(p.by_arrivals if noinc else p.others, a.lanes.handed().happened)
+            a.lanes.hand_happened(p.by_arrivals if noinc else p.others)
             advance_to(p.knowledge.visible, mark, g.issued)
             p.copies, b.copies = True, b.done
             take = min(left, b.pending)
@@ -260,7 +260,7 @@ class Operations(Mbarriers, Meetings, TensorMaps):
         if not self.together(a, 0, memory=False):
             return False
         done = self.issue(a, "mma")
-        a.issues.append(a.lanes.handed().happened)
+        a.issues.append(a.lanes.hand_happened({}))
         self.memory.products.add(a.lanes.cls)
         for fp in (fp_a, fp_b):
             if fp >= 0:

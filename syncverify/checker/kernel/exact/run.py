@@ -7,12 +7,13 @@ pools. What it does not judge raises NotJudgedError: the obligations of such a s
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from syncverify.base.certificate_data import RejectedError
 from syncverify.checker.kernel.exact.hazards import NotJudgedError
-from syncverify.checker.kernel.exact.knowledge import join
 from syncverify.checker.kernel.exact.operations import Operations
+from syncverify.checker.kernel.exact.polls import use_of
 from syncverify.checker.kernel.exact.registers import RegisterPools, group_of
 from syncverify.checker.kernel.exact.state import LEFT_ALONE, Meeting, ReplayedAgent
 from syncverify.model.events import Ev, Event, Flag, System
@@ -64,11 +65,27 @@ class Follower(Operations, RegisterPools):
                 if self.exits[cta].get(mark, 0) < value:
                     raise RejectedError(self.info.name, f"a copy of {a.info.name} may outlive its CTA")
 
+    def is_of(self, system: System) -> bool:
+        """Whether this run is one of another system as well: its agents say the same to the same questions,
+        in tables that are equal then. Where its block lies is asked by nothing here. Raises LaneSplit.
+        """
+        if system.info.classes != self.info.classes:
+            return False
+        agents = system.agents()
+        stands: dict[int, Event] = {}
+        for cls, answer, said in self.asked:
+            if answer is not None:
+                stands[cls] = agents[cls].step(answer)
+            if said != (stands[cls] if answer is not None else use_of(agents[cls], stands[cls])):
+                return False
+        return replace(system.info, block=self.info.block) == self.info
+
     def step(self, a: ReplayedAgent) -> bool:
         """One event of a class, unless it has to wait."""
         if a.event is None:
             assert a.agent is not None
-            a.event, a.answer = a.agent.step(a.answer), 0
+            answer, a.event, a.answer = a.answer, a.agent.step(a.answer), 0
+            self.asked.append((a.lanes.cls, answer, a.event))
             a.lanes.advance()
         return self.execute(a)
 
@@ -125,7 +142,7 @@ class Follower(Operations, RegisterPools):
         if a.lanes.happened(mark, True) < g.issued:
             raise self.reject(a, "it leaves while bulk stores are in flight")
         a.gone = True
-        join(self.exits.setdefault(a.info.cta, {}), a.lanes.handed().happened)
+        a.lanes.hand_happened(self.exits.setdefault(a.info.cta, {}))
         a.exit_site = a.event[1] if a.event is not None else -1
         for mark, m in self.meetings.items():
             if mark[0] == "n" and mark[1] == a.info.cta:

@@ -155,6 +155,8 @@ class State:
         #: by class, the classes of its warp and of its warpgroup
         self.warps, self.warpgroups = (_alike(self.info, size) for size in (1, 4))
         self.trace: list[list[Event]] = [[] for _ in self.info.classes]
+        #: what agents were asked, in order: class, answer (None: for the use of a look), what they said
+        self.asked: list[tuple[int, int | None, Any]] = []
         #: (barrier, phase) -> what landed in it, and who waited for it: the run as a certificate has it
         self.phases: dict[tuple[int, int], tuple[list[Any], list[Any]]] = {}
         self.actors = [

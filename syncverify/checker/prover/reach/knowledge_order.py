@@ -408,6 +408,7 @@ class _Weakening:
             t.clock.m = self.less(t.clock.m)
             t.release_fence = None if t.release_fence is None else self.less(t.release_fence)
             t.acquirable = None if t.acquirable is None else self.less(t.acquirable)
+            t.acquirable_far = None if t.acquirable_far is None else self.less(t.acquirable_far)
             t.issues = [self.less(m) if id(m) in self.limits else m for m in t.issues]
         for s in run.barriers.values():
             s.phases = [*(self.phase(p) for p in s.phases[:2]), *s.phases[2:]]
@@ -415,6 +416,7 @@ class _Weakening:
         open_ones = [n.gen for n in (*named, *run.clusters.values())]
         for g in (*open_ones, *(part for n in named for part in n.partial.values())):
             g.m = self.less(g.m)
+            g.near = {cta: self.less(m) for cta, m in g.near.items()}
         run.ledger = [self.step(x) for x in run.ledger]
         self.accesses(run)
 

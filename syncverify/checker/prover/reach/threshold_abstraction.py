@@ -252,7 +252,8 @@ class ThresholdAbstraction(CanonicalState):
             (age_of(self.run, t.answer), event, t.parked, t.blocked, t.done, waits_on(self.run, t)),
             (t.met == t.time and t.event is not None, t.meeting, t.cluster_owed, t.setmaxnregs, t.fenced),
             open_accesses(t.stores),
-            (self.keep(t.release_fence), t.release_scope, self.keep(t.acquirable)),
+            (self.keep(t.release_fence), t.release_scope),
+            (self.keep(t.acquirable), self.keep(t.acquirable_far)),
             (self.products(t), *(self.open(g.committed, g.issued) for g in (t.bulk, t.cp))),
             tuple(sorted(reg for reg, r in t.registers.items() if not r.used)),
             tuple((b, self.keep(m), flags) for b, (m, flags) in sorted(t.polled.items())),
@@ -391,7 +392,7 @@ class ThresholdAbstraction(CanonicalState):
         return (self.keep(p.m), self.keep(p.far), tuple(sorted(p.con)), p.asynchronous, kept)
 
     def generation(self, g: Generation | None) -> Hashable:
-        return None if g is None else (self.keep(g.m), tuple(sorted(t.cls for t in g.waiting)))
+        return None if g is None else (self.keep(g.m), self.near(g), tuple(sorted(t.cls for t in g.waiting)))
 
     def named(self, n: Any) -> Hashable:
         a = n.auto

@@ -23,7 +23,7 @@ from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Module, Reg, Variable
 
 OUTSIDE_SHARED = ("local", "const", "param", "global")
-#: A number for the place of every variable: what lies before it is a number, too.
+#: The number from which a variable's place is counted: what lies before it is a number, too.
 _PLACE = 1 << 20
 
 
@@ -50,7 +50,7 @@ def array_places(
     everything = (*flow.function.params, *flow.function.variables, *module.variables)
     variables = {v.name: v for v in everything if v.space in spaces and v.size}
     named = NamedArrays(flow, {n: v.size for n, v in variables.items()})
-    threads = _Threads(flow, dict.fromkeys(variables, _PLACE), block)
+    threads = _Threads(flow, {n: _place(v) for n, v in variables.items()}, block)
     for k, i in enumerate(flow.body):
         access = decode_place(i) if flow.block_of[k] in flow.reached and k not in judged else None
         if (
@@ -59,7 +59,7 @@ def array_places(
             or not isinstance(access.address.base, Reg)
         ):
             continue
-        name = named.only(k)
+        name = named.only(k) or named.behind(access.address.base, k)
         if name is None:
             continue
         found = threads.wrong(k, access, variables[name])
@@ -118,13 +118,18 @@ class _Threads:
 
 def _leaves(at: Interval, access: Access, v: Variable) -> bool:
     """Whether some of the places that are known lie outside of a variable."""
-    return at.low < _PLACE or at.high + access.bytes > _PLACE + v.size
+    return at.low < _place(v) or at.high + access.bytes > _place(v) + v.size
+
+
+def _place(v: Variable) -> int:
+    """A number for a variable's place, which is no more aligned than the text says."""
+    return _PLACE + v.align
 
 
 def _beyond(at: Interval, access: Access, v: Variable) -> str | None:
     """How an access may leave a variable, or its alignment; None where it does not."""
     size = access.bytes
-    low, high = at.low - _PLACE, at.high - _PLACE
+    low, high = at.low - _place(v), at.high - _place(v)
     if _leaves(at, access, v):
         return f"bytes {low} to {high + size - 1} may lie outside of {v.name}, which has {v.size}"
     if v.align % size == 0 and (low % size or at.step % size):

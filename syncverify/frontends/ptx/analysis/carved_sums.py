@@ -15,7 +15,7 @@ from functools import reduce
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Reg, Special, Sym
 from syncverify.frontends.ptx.syntax.operands import sources
-from syncverify.frontends.ptx.syntax.types import width
+from syncverify.frontends.ptx.syntax.types import kind, width
 
 _WORD = 1 << 32
 #: The place of a number's sign.
@@ -193,7 +193,7 @@ class Sums:
 def _of_words(i: Instr) -> bool:
     """Whether the low 32 bits that an instruction makes are a sum's, or a number made of numbers."""
     types = i.mods[-2:] if i.op == "cvt" else i.mods[-1:]
-    if not types or any(width(t) not in (32, 64) or t[0] not in "usb" for t in types):
+    if not types or any(width(t) not in (32, 64) or kind(t) not in ("u", "s", "b") for t in types):
         return False
     if i.op in _NUMBERS and i.op not in _RULES:
         return width(types[0]) == 32 and len(i.mods) == 1

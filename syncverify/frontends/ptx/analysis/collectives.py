@@ -38,6 +38,22 @@ INTEGERS = frozenset(
 )
 
 
+def combined_by_warps(i: Instr) -> bool:
+    """Whether an instruction brings all lanes of a warp the same, made of what each of them has."""
+    mask = i.operands[-1] if i.operands else None
+    if not isinstance(mask, Imm) or mask.value & ALL_LANES != ALL_LANES or "sync" not in i.mods:
+        return False
+    match i.op:
+        case "vote" | "redux":
+            return True
+        case "match":
+            return "all" in i.mods
+        case "shfl":
+            lane, segment = i.operands[-3:-1]
+            return "idx" in i.mods and isinstance(lane, Imm) and segment == Imm(31)
+    return False
+
+
 def is_collective(i: Instr) -> bool:
     """Whether lanes execute an instruction together, and it has no other event."""
     return (i.op in _MASKED or i.op in _WHOLE) and "sync" in i.mods

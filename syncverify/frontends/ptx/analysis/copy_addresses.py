@@ -5,8 +5,8 @@ An address is judged where it is made of pointer parameters, constants and numbe
 alone: then every launch has it. Where its alignment does not show, and the number of the block is open, it
 is unknown. One that sizes or loaded values go into is the caller's to align. It is unknown where one of the
 definitions that reach it shows to be off, or where it and an earlier copy's, or another thread's, are not a
-multiple apart. One that goes through local memory, and whose alignment does not show, is nobody's: it is
-unknown.
+multiple apart. One that goes through memory which the kernel writes, and whose alignment does not show, is
+nobody's: it is unknown.
 
 Example: two copies of 16 bytes from ``[P]`` and ``[P + 8]`` are never both aligned, whatever ``P`` is.
 """
@@ -19,6 +19,7 @@ from itertools import count, product
 
 from syncverify.frontends.ptx.analysis.copy_trials import Asked, Trials
 from syncverify.frontends.ptx.analysis.counted_blocks import reaches
+from syncverify.frontends.ptx.analysis.stored_words import StoredWords
 from syncverify.frontends.ptx.analysis.thread_numbers import ThreadNumbers
 from syncverify.frontends.ptx.decode.effects import Context, Effect, Opaque, Value
 from syncverify.frontends.ptx.decode.parts import fault
@@ -67,8 +68,8 @@ class CopyAddresses:
     pointers: frozenset[tuple[str, int]] = frozenset()
     #: by copy, which operand of its effect is so many bytes past a multiple of what, whatever the launch is
     off: Mapping[int, tuple[int, int, int]] = field(default_factory=dict)
-    #: copies whose address goes through local memory and is not shown to be aligned, or is off by one of the
-    #: definitions that reach it, where another is loaded, or where another copy's address is aligned
+    #: copies whose address goes through memory that the kernel writes and is not shown to be aligned, or is
+    #: off by one of the definitions that reach it, where another is loaded, or where another copy's is
     hidden: frozenset[int] = frozenset()
 
 
@@ -122,11 +123,10 @@ def copy_addresses(
     asked = {k: a for k, a in asked.items() if k not in hidden}
     named = {part.name for i in function.body for op in i.operands for part in _symbols(op)}
     begun = any(given[n].initial is not None for n in named & given.keys())
-    trials = Trials(flow, threads, given)
-    if asked and (
-        begun or trials.numbers_stored or not all(_aligned_by_zeros(a, flow) for a in asked.values())
-    ):
-        hidden |= trials.unaligned(asked)
+    stored = StoredWords(flow)
+    kept = any(stored.passes_memory(a.version) for a in asked.values())
+    if begun or kept or not all(_aligned_by_zeros(a, flow) for a in asked.values()):
+        hidden |= Trials(flow, threads, given, stored).unaligned(asked)
     return CopyAddresses(judged, frozenset(aligned), frozenset(pointers), off, frozenset(hidden))
 
 
@@ -595,7 +595,7 @@ def hidden(effect: Effect) -> Effect:
     """A copy of which it is not known whether its address is aligned."""
 
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
-        why = "depends on local memory, on the definition that reaches it, or on another copy's or thread's"
+        why = "depends on words that are stored, on which definition reaches it, or on another copy or thread"
         raise Opaque(f"whether the address in global memory is aligned {why}")
 
     return replace(effect, emit=emit)

@@ -4,22 +4,26 @@ Sizes and loaded pointers are the caller's to choose: a trial chooses them, and 
 addresses of the copies that it comes to, by the sides that its numbers and the chosen words take. A copy is
 the caller's to align if a trial shows one choice that aligns it and all others that are executed.
 
-Equal words are loaded from equal addresses. Where a trial cannot follow what numbers of threads make, no
-choice is shown.
+Equal words are loaded from equal addresses. What a kernel stores itself nobody chooses: a word that some
+stores may have written is what all of them leave, as far as alignment goes, and is not followed where they
+differ. Where a trial cannot follow what numbers of threads or constants make, no choice is shown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice, product
+from operator import add
 from sys import getrecursionlimit, setrecursionlimit
 from zlib import crc32
 
+from syncverify.frontends.ptx.analysis.stored_words import Store, StoredWords
 from syncverify.frontends.ptx.analysis.thread_numbers import Numbers, ThreadNumbers, computed, logic
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import (
+    FloatImm,
     Imm,
     Instr,
     Mem,
@@ -48,6 +52,15 @@ _MOST_STEPS = 400_000
 _DEEPEST, _FRAMES = 600, 8000
 _STRONG = frozenset({"volatile", "relaxed", "acquire", "mmio"})
 _FLOATS = frozenset({"f16", "bf16", "f16x2", "bf16x2", "f32", "f64", "f32x2"})
+#: Special registers that neither the caller chooses nor a thread is known by.
+_NOT_CHOSEN = ("%warpid", "%lanemask", "%clock", "%globaltimer", "%smid", "%gridid", "%pm")
+#: By the way of an exchange, the lane whose word a lane receives.
+_WAYS = {"idx": lambda _, n: n, "bfly": lambda me, n: me ^ n, "up": lambda me, n: me - n, "down": add}
+_SHARED = (1 << 32) - 1
+#: What copies ask for at most.
+_UNIT = 16
+#: What a word is past a multiple of that: one that is not followed, and one that nobody stores.
+_LOST, _NOBODY = -1, -2
 
 
 class _LostError(Exception):
@@ -64,12 +77,31 @@ class Asked:
 
 
 @dataclass
+class _Choice:
+    """What one trial has chosen. ``words``: those that were loaded, by their places; ``left``: what a store
+    leaves past a multiple, and what it was taken to leave while that was found out."""
+
+    trial: int | None
+    by_words: bool
+    words: dict[Hashable, int] = field(default_factory=dict)
+    left: dict[tuple[int, int], int] = field(default_factory=dict)
+    taken: set[tuple[int, int]] = field(default_factory=set)
+    #: stores leave words that are not followed, whatever is chosen
+    lost: bool = False
+
+    def others_than(self, before: set[Hashable]) -> bool:
+        """Whether words were chosen since, and others may do."""
+        return not self.lost and bool(self.words.keys() - before)
+
+
+@dataclass
 class Trials:
     """Trials of one function."""
 
     flow: Flow
     threads: ThreadNumbers
     variables: Mapping[str, Variable]
+    stored: StoredWords
     steps: int = 0
     #: copies that some thread comes to in a trial
     met: set[int] = field(default_factory=set)
@@ -96,16 +128,17 @@ class Trials:
     def _aligned(self, asked: Mapping[int, Asked], trial: int | None, *, by_words: bool) -> set[int] | None:
         """The copies that a trial comes to, if it aligns all. ``by_words``: threads come to them by the words
         that are chosen, too, and not only by their numbers."""
-        words: dict[Hashable, int] = {}
+        chosen = _Choice(trial, by_words)
         come = set[int]()
-        for numbers in self._tried():
-            thread = _Thread(self, numbers, words, trial, 0, by_words)
+        for numbers in self.tried:
+            thread = _Thread(self, numbers, chosen)
             for k, a in asked.items():
-                before = set(words)
+                before = set(chosen.words)
                 found = thread.aligns(k, a)
-                for shift in _SHIFTS if found is False and words.keys() - before else ():
-                    words = {w: x for w, x in words.items() if w in before}
-                    thread = _Thread(self, numbers, words, trial, shift, by_words)
+                for shift in _SHIFTS if found is False and chosen.others_than(before) else ():
+                    kept = {w: x for w, x in chosen.words.items() if w in before}
+                    chosen = _Choice(trial, by_words, kept)
+                    thread = _Thread(self, numbers, chosen, shift)
                     found = thread.aligns(k, a)
                     if found is not False:
                         thread.shift = 0
@@ -115,22 +148,10 @@ class Trials:
                 come |= {k} if found else set()
         return come
 
-    def _tried(self) -> Iterator[Numbers]:
-        yield from self.threads.threads
-        for thread in self.threads.threads[:2]:
-            yield from self.threads.others(thread)[1:]
-
     @cached_property
-    def numbers_stored(self) -> bool:
-        """Whether some store, which may be to shared memory, keeps a number of the thread there."""
-        return any(
-            self.threads.without_data(self.flow.versions.read(name, k))
-            for b in self.flow.reached
-            for k in range(self.flow.blocks[b].lo, self.flow.blocks[b].hi)
-            if (i := self.flow.body[k]).op == "st" and _may_be_shared(i)
-            for op in i.operands[1:]
-            for name in registers(op)
-        )
+    def tried(self) -> list[Numbers]:
+        some = self.threads.threads
+        return [*some, *(other for thread in some[:2] for other in self.threads.others(thread)[1:])]
 
     def of_threads(self, v: int) -> bool:
         if v not in self._of_threads:
@@ -138,20 +159,14 @@ class Trials:
         return self._of_threads[v]
 
 
-def _may_be_shared(i: Instr) -> bool:
-    return {"global", "local", "param", "const"}.isdisjoint(i.mods)
-
-
 @dataclass
 class _Thread:
-    """What one thread computes in a trial. ``words``: those that were loaded, by their places."""
+    """What one thread computes in a trial."""
 
     trials: Trials
     numbers: Numbers
-    words: dict[Hashable, int]
-    trial: int | None
+    chosen: _Choice
     shift: int = 0
-    by_words: bool = True
     _known: dict[int, Values] = field(default_factory=dict)
     _entered: dict[int, bool] = field(default_factory=dict)
     _turning: dict[int, Values] = field(default_factory=dict)
@@ -159,7 +174,7 @@ class _Thread:
 
     def aligns(self, k: int, a: Asked) -> bool | None:
         """Whether a copy is aligned; None if the thread does not come to it."""
-        comes = self._comes(k) if self.by_words else self.trials.threads.comes(k, self.numbers)
+        comes = self._comes(k) if self.chosen.by_words else self.trials.threads.comes(k, self.numbers)
         found = self.value(a.version) if comes else frozenset()
         if found == frozenset():
             return None  # or the words that were chosen lead elsewhere
@@ -186,7 +201,7 @@ class _Thread:
 
     def _taken(self, b: int) -> bool | None:
         """Whether the branch at a block's end is taken; None where that is open."""
-        if not self.by_words:
+        if not self.chosen.by_words:
             return self.trials.threads.taken(b, self.numbers)
         k = self.trials.flow.blocks[b].hi - 1
         i = self.trials.flow.body[k]
@@ -254,8 +269,11 @@ class _Thread:
 
     def _lost_by_numbers(self, blocks: Sequence[int], head: int) -> bool:
         """Whether a branch that decides between some blocks is made of numbers, and is open."""
-        deciding = set[int]().union(*({b} | self._above(b) for b in blocks)) - self._above(head)
-        return any(self._taken(b) is None and self._by_numbers(b) for b in deciding)
+        return any(self._taken(b) is None and self._by_numbers(b) for b in self._deciding(blocks, head))
+
+    def _deciding(self, blocks: Sequence[int], head: int) -> set[int]:
+        """The blocks whose branches decide from which of some a thread comes to another."""
+        return set[int]().union(*({b} | self._above(b) for b in blocks)) - self._above(head)
 
     def _counted_by_numbers(self, head: int) -> bool:
         """Whether numbers of the thread decide how often a loop turns."""
@@ -294,7 +312,7 @@ class _Thread:
         return None if answers is None and len(found) > 1 else _some(found)
 
     def _made(self, v: int, i: Instr, k: int) -> Values:
-        if i.op in ("ld", "ldu"):
+        if i.op in ("ld", "ldu", "atom"):
             return self._loaded(v, i, k)
         if i.op == "shfl":
             return self._exchanged(v, i, k)
@@ -342,36 +360,52 @@ class _Thread:
         return None if read_ is None else frozenset(x >> each * at & (1 << each) - 1 for x in read_)
 
     def _unfollowed(self, v: int) -> Values:
-        """A word of the thread's own, where what makes it is not followed; None if that is numbers alone."""
-        if not self.trials.of_threads(v):
-            return self._chosen(("same", v))
-        return None if self.trials.threads.numbers_only(v) else self._chosen(("own", v, self._me()))
+        """A word that data goes into, where what makes it is not followed; None if numbers go into it, or
+        constants alone."""
+        if not self.trials.stored.is_given(v) or self._merged_by_numbers(v):
+            return None
+        return self._chosen(("own", v, self._me()) if self.trials.of_threads(v) else ("same", v))
+
+    def _merged_by_numbers(self, v: int) -> bool:
+        """Whether numbers decide which of some versions goes into another one."""
+        versions = self.trials.flow.versions
+        merged = [(x, versions.merged(x)) for x in self.trials.stored.behind(v) if versions.writer[x] < 0]
+        return any(
+            self._by_numbers(b)
+            for x, some in merged
+            for b in self._deciding([b for b, _ in some if b >= 0], versions.block[x])
+        )
 
     def _me(self) -> Hashable:
         return tuple(sorted(self.numbers.items()))
 
     def _exchanged(self, v: int, i: Instr, k: int) -> Values:
         """A word of another lane: one that all lanes have is the same."""
-        of = i.operands[1]
-        if isinstance(of, Reg):
-            given = self.trials.flow.versions.read(of.name, k)
-            if not self.trials.of_threads(given):
-                return self.value(given)
-        lane = i.operands[2]
-        if "idx" in i.mods and isinstance(lane, Imm):
-            if self.trials.threads.numbers_only(v):
-                return self._of_lane(v, of, lane.value & 31, k)
-            return self._chosen(("lane", v, self.numbers.get("%tid.x", 0) // 32))
+        of, lane, ends = i.operands[1:4]
+        if not isinstance(of, Reg):
+            return self._read(of, k)
+        given = self.trials.flow.versions.read(of.name, k)
+        if not self.trials.of_threads(given):
+            return self.value(given)
+        way = next((m for m in i.mods if m in _WAYS), "")
+        if (
+            way
+            and isinstance(lane, Imm)
+            and isinstance(ends, Imm)
+            and ends.value == (0 if way == "up" else 31)
+        ):
+            me = self.numbers["%laneid"]
+            there = _WAYS[way](me, lane.value & 31)
+            return self._of_lane(given, there if 0 <= there < 32 else me)
         return self._unfollowed(v)
 
-    def _of_lane(self, v: int, of: Operand, lane: int, k: int) -> Values:
-        """A word of a lane of the same warp, in blocks of one row."""
+    def _of_lane(self, given: int, lane: int) -> Values:
+        """A version in a lane of the same warp."""
         now = self.numbers
-        if now["%ntid.y"] * now["%ntid.z"] != 1 or not isinstance(of, Reg):
-            return self._unfollowed(v)
-        there = {**now, "%tid.x": now["%tid.x"] - now["%laneid"] + lane, "%laneid": lane}
-        lanes = _Thread(self.trials, there, self.words, self.trial, self.shift, self.by_words)
-        return lanes.value(self.trials.flow.versions.read(of.name, k))
+        x, y = now["%ntid.x"], now["%ntid.y"]
+        at = now["%tid.x"] + x * (now["%tid.y"] + y * now["%tid.z"]) - now["%laneid"] + lane
+        there = {**now, "%tid.x": at % x, "%tid.y": at // x % y, "%tid.z": at // (x * y), "%laneid": lane}
+        return _Thread(self.trials, there, self.chosen, self.shift).value(given)
 
     def _loaded(self, v: int, i: Instr, k: int) -> Values:
         m = i.operands[1]
@@ -382,16 +416,83 @@ class _Thread:
         if "param" in i.mods:
             return self._parameter(m, more, each)
         at = self._read(m.base, k)
-        if at is None or "local" in i.mods or (self.trials.numbers_stored and _may_be_shared(i)):
-            return None  # what a thread keeps in memory is not followed
+        left = self._left(k, m, each)
+        self.chosen.lost |= left == _LOST
+        if at is None or "local" in i.mods or left == _LOST:
+            return None  # what a thread keeps in local memory is not followed
+        if left != _NOBODY:
+            large = _LARGE * (1 + crc32(repr((sorted(at), more)).encode()) % 64)
+            return frozenset({large + left & (1 << 8 * each) - 1})
         if len(at) > 1:
             return self._chosen(("own", v, self._me()))
         place = next(iter(at)) + more
         given = self._initial(place, each)
         if given is not None:
             return frozenset({given})
-        later = "shared" in i.mods or not _STRONG.isdisjoint(i.mods)
+        later = "shared" in i.mods or i.op == "atom" or not _STRONG.isdisjoint(i.mods)
         return self._chosen((place, each, v if later else 0, i.mods[0] if later else ""), 8 * each)
+
+    # ------------------------------------------------------------
+
+    def _left(self, k: int, m: Mem, each: int) -> int:
+        """What a word that is loaded is past a multiple, by the stores that may have written it."""
+        found = _NOBODY
+        for store in self.trials.stored.of(k):
+            left = _NOBODY if self._apart(k, m, each, store) else self._left_by(store, 8 * each)
+            if left != _NOBODY and found not in (_NOBODY, left):
+                return _LOST
+            found = found if left == _NOBODY else left
+        return found
+
+    def _apart(self, k: int, m: Mem, each: int, store: Store) -> bool:
+        """Whether a load and a store are at places that all threads have, and that are apart."""
+        some = [self._place(k, m), self._place(store.k, store.at)]
+        if some[0] is None or some[1] is None:
+            return False
+        size = store.bits // 8 * len(store.words)
+        loaded = self.trials.flow.body[k].operands[0]
+        return some[0] + each * len(registers(loaded)) <= some[1] or some[1] + size <= some[0]
+
+    def _place(self, k: int, m: Mem) -> int | None:
+        """The place of an access, if constants alone make it."""
+        if isinstance(m.base, Reg):
+            v = self.trials.flow.versions.read(m.base.name, k)
+            if not self.trials.threads.numbers_only(v) or self.trials.of_threads(v):
+                return None
+        at = self._read(m.base, k)
+        return None if at is None or len(at) != 1 else next(iter(at)) + m.offset & _SHARED
+
+    def _left_by(self, store: Store, bits: int) -> int:
+        """What the words of a store are past a multiple, in all threads that come to it; ``bits``: those of a
+        word that is loaded."""
+        key, left = (store.k, bits), self.chosen.left
+        if key in left:
+            self.chosen.taken.add(key)
+            return left[key]
+        left[key] = 0  # while it is found out, of what is loaded and stored again
+        found = set[int]()
+        for numbers in self.trials.tried:
+            thread = _Thread(self.trials, numbers, self.chosen)
+            found |= thread._leaves(store, bits) if thread._comes(store.k) else set()
+            if len(found) > 1 or _LOST in found:
+                break
+        now = _NOBODY if not found else _LOST if len(found) > 1 else min(found)
+        if now > 0 and store.adds:
+            now = _LOST
+        if key in self.chosen.taken and now not in (0, _NOBODY):
+            raise _LostError
+        left[key] = now
+        return now
+
+    def _leaves(self, store: Store, bits: int) -> set[int]:
+        found = set[int]()
+        for word in store.words:
+            some = self._read(word, store.k)
+            if some is None or store.lost:
+                return {_LOST}
+            shifts = range(0, store.bits, min(bits, store.bits))
+            found |= {(x & (1 << store.bits) - 1) >> n & _UNIT - 1 for x in some for n in shifts}
+        return found
 
     def _parameter(self, m: Mem, more: int, each: int) -> Values:
         name = m.base.name if isinstance(m.base, Sym) else ""
@@ -408,20 +509,22 @@ class _Thread:
         return None
 
     def _chosen(self, key: Hashable, bits: int = 64) -> Values:
-        if key not in self.words:
-            past = crc32(repr((key, self.trial)).encode()) % 16 if self.trial is None else self.trial
+        words, trial = self.chosen.words, self.chosen.trial
+        if key not in words:
+            past = crc32(repr((key, trial)).encode()) % 16 if trial is None else trial
             large = _LARGE * (1 + crc32(repr(key).encode()) % 64)
-            self.words[key] = (large + past + self.shift) & (1 << bits) - 1
-        return frozenset({self.words[key]})
+            words[key] = (large + past + self.shift) & (1 << bits) - 1
+        return frozenset({words[key]})
 
     def _read(self, op: Operand, k: int) -> Values:
         match op:
             case Imm(value):
                 return frozenset({value})
+            case FloatImm():
+                return frozenset({op.bits})
             case Special(name):
                 given = self.numbers.get(name)
-                of_thread = name.startswith(("%warpid", "%lanemask"))
-                return None if given is None and of_thread else self._special(name, given)
+                return None if given is None and name.startswith(_NOT_CHOSEN) else self._special(name, given)
             case Sym(name, offset):
                 return frozenset({_place_of(name) + offset})
             case Not(reg):

@@ -4,18 +4,22 @@
 
 No part of such a kernel waits, so its accesses to global memory have no events. What a thread wrote is
 visible to the block that counts last where a fence of the device stands between the write and the atomic, or
-the atomic releases, and, where another thread of the block counts, a barrier of the block. A kernel in which
-one of them is missing on some path is not decided.
+the atomic releases, and, where another thread of the block counts, a barrier of the block. On the other side
+a fence stands between the atomic and a plain load, or the atomic acquires. A kernel in which one of them is
+missing on some path is not decided.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from collections.abc import Set as AbstractSet
 
 from syncverify.frontends.ptx.analysis.pointer_provenance import ANYWHERE, Origins
+from syncverify.frontends.ptx.decode.global_access import semantics
 from syncverify.frontends.ptx.flow.control_flow import Flow
-from syncverify.frontends.ptx.syntax.nodes import Instr, Mem
+from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem
 from syncverify.frontends.ptx.syntax.operands import results, sources
+from syncverify.model.events import Flag
 
 _WIDE = frozenset({"gl", "gpu", "sys"})
 _BARRIERS = ("bar", "barrier")
@@ -28,6 +32,38 @@ def unfenced_count(
     """A write that may be read after one of the atomics ``counts``, whose results steer, and that is not
     published before it; None if there is none. ``certain``: only writes that no atomic comes before, to
     memory of a parameter that is read where more was decided."""
+    body = flow.body
+    for k, a, _ in _handed(flow, counts, origins, certain=certain):
+        if not _releases(body[a]) and reaches(flow, k, a, lambda j: is_wide_fence(body[j])):
+            return k
+        own = flow.controllers()[flow.block_of[k]] == flow.controllers()[flow.block_of[a]]
+        alone = own and bool(flow.controllers()[flow.block_of[a]])
+        if not alone and reaches(flow, k, a, lambda j: is_barrier(body[j])):
+            return k
+    return None
+
+
+def unacquired_read(
+    flow: Flow, counts: Collection[int], origins: Origins, *, certain: bool = False
+) -> int | None:
+    """A plain load of what blocks wrote before they counted, with no fence of the device between the atomic,
+    which does not acquire, and the load; None if there is none. Of a strong load (``volatile`` too) no fence
+    is asked: CUDA's own example of a last block has none. ``certain``: as of ``unfenced_count``."""
+    body = flow.body
+    for _, a, reads in _handed(flow, counts, origins, certain=certain):
+        if _wide(body[a], {"acquire", "acq_rel"}):
+            continue
+        plain = (r for r in reads if not semantics(body[r]) & Flag.STRONG)
+        found = next((r for r in plain if reaches(flow, a, r, lambda j: is_wide_fence(body[j]))), None)
+        if found is not None:
+            return found
+    return None
+
+
+def _handed(
+    flow: Flow, counts: Collection[int], origins: Origins, *, certain: bool
+) -> Iterator[tuple[int, int, list[int]]]:
+    """A write, an atomic that counts, and the loads behind some such atomic that may read what is written."""
     body = flow.body
     reads = [k for k, i in enumerate(body) if i.op == "ld" and _global(i)]
     for k, i in enumerate(body):
@@ -44,15 +80,8 @@ def unfenced_count(
         if not any(reaches(flow, a, r, lambda j: False) for r in shared for a in counts):
             continue
         for a in counts:
-            if certain and reaches(flow, a, k, lambda j: False):
-                continue
-            if not _releases(body[a]) and reaches(flow, k, a, lambda j: is_wide_fence(body[j])):
-                return k
-            own = flow.controllers()[flow.block_of[k]] == flow.controllers()[flow.block_of[a]]
-            alone = own and bool(flow.controllers()[flow.block_of[a]])
-            if not alone and reaches(flow, k, a, lambda j: is_barrier(body[j])):
-                return k
-    return None
+            if not (certain and reaches(flow, a, k, lambda j: False)):
+                yield k, a, shared
 
 
 def steering_counts(flow: Flow, steers: Collection[str]) -> frozenset[int]:
@@ -80,6 +109,31 @@ def only_counts(flow: Flow, consumers: Collection[int]) -> bool:
     if any(not _SWAPS.isdisjoint(body[k].mods) for k in counts):
         return False
     return bool(counts) and all("acquire" not in body[k].mods for k in loads) and not early
+
+
+def counting_alone(flow: Flow, origins: Origins) -> frozenset[int]:
+    """The atomics that add a constant to memory of which nothing else is known but such atomics and stores of
+    zero: counters, which are zero at launch as flags are.
+
+    Example: ``atomicAdd(&done, 1)``, where the block that counts last sets ``done = 0``.
+    """
+    body = flow.body
+    of: dict[int, frozenset[str]] = {}
+    for k, i in enumerate(body):
+        if _global(i) and any(isinstance(op, Mem) for op in i.operands):
+            of[k] = origins.of(_place(i))
+    counts = [k for k in of if _counts(body[k]) and of[k] and ANYWHERE not in of[k]]
+    resets = {k for k in of if _resets(body[k])}
+    rest = [of[k] for k in of if k not in counts and k not in resets]
+    return frozenset(k for k in counts if not any(_meet(of[k], x) for x in rest))
+
+
+def _counts(i: Instr) -> bool:
+    return i.op == "atom" and not {"add", "inc"}.isdisjoint(i.mods) and isinstance(i.operands[2], Imm)
+
+
+def _resets(i: Instr) -> bool:
+    return i.op == "st" and isinstance(i.operands[1], Imm) and i.operands[1].value == 0
 
 
 def _global(i: Instr) -> bool:
@@ -112,7 +166,12 @@ def is_wide_fence(i: Instr) -> bool:
 
 def _releases(i: Instr) -> bool:
     """Whether an atomic publishes to the device what happened before it."""
-    return not {"release", "acq_rel"}.isdisjoint(i.mods) and not _WIDE.isdisjoint(i.mods)
+    return _wide(i, {"release", "acq_rel"})
+
+
+def _wide(i: Instr, semantic: AbstractSet[str]) -> bool:
+    """Whether an atomic has one of some semantics for all threads of the device."""
+    return not semantic.isdisjoint(i.mods) and not _WIDE.isdisjoint(i.mods)
 
 
 def reaches(flow: Flow, begin: int, end: int, stops: Callable[[int], bool]) -> bool:
@@ -139,6 +198,7 @@ __all__ = [
     "only_counts",
     "reaches",
     "steering_counts",
+    "unacquired_read",
     "unfenced_count",
     "used_counts",
 ]

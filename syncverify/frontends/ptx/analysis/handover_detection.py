@@ -436,9 +436,19 @@ def _decided_by(flow: Flow, k: int, branch: int, leaves: bool) -> GlobalSpin | N
         compare, a, b = SWAPPED[compare], b, a
     if not isinstance(a, Reg) or a.name != value[0] or not isinstance(b, Reg | Imm) or b == a:
         return None
+    if not _brought(flow, k, a.name, j):
+        return None
     passed = int(leaves != flow.body[branch].negated)
     unsigned = i.mods[0] not in ("eq", "ne") and i.mods[1][0] in "ub"
     return GlobalSpin(k, compare if passed else NEGATED[compare], b, unsigned, j, d.name, passed)
+
+
+def _brought(flow: Flow, k: int, name: str, j: int) -> bool:
+    """Whether what ``j`` reads in a register is what ``k`` has brought, and nothing made of it.
+
+    Example: in ``ld r; and r, r, 2; setp r, 0`` it is not.
+    """
+    return flow.versions.writer[flow.versions.read(name, j)] == k
 
 
 def first_turn(flow: Flow, k: int, spin: GlobalSpin) -> GlobalSpin | None:

@@ -13,6 +13,7 @@ from syncverify.frontends.ptx.analysis.branch_bounds import Bound, Bounds, Branc
 from syncverify.frontends.ptx.analysis.interval_rules import WORD, Interval, Known, union
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Imm, Reg
+from syncverify.frontends.ptx.syntax.types import width
 
 #: Additions of constants that one turn is followed through.
 _MOST_STEPS = 64
@@ -82,7 +83,8 @@ class Induction:
                 a, b = b, a
             if not isinstance(a, Reg) or not isinstance(b, Imm):
                 return None
-            step = b.value - WORD if WORD // 2 <= b.value < WORD else b.value
+            unit = 1 << width(i.mods[-1])
+            step = b.value - unit if unit // 2 <= b.value < unit else b.value
             added += step if i.op == "add" else -step
             w = versions.read(a.name, k)
         return None
@@ -99,16 +101,24 @@ class Induction:
         first = self._first(counter)
         if first is None or first.low < 0 or first.high >= WORD // 2:
             return None
-        ends = [
-            x for b in bounds if b.version == counter.version and (x := _end(b, counter.step)) is not None
-        ]
         behind = [self._last(counter, first, *edge) for edge in counter.back]
+        ends = [
+            x
+            for b in bounds
+            if b.version == counter.version and (None not in behind or self._in_each_turn(b, counter))
+            if (x := _end(b, counter.step)) is not None
+        ]
         if None not in behind:
             ends.append(_latest([x for x in behind if x is not None], counter.step))
         if not ends:
             return None
         far = min(ends) - first.low if counter.step > 0 else first.high - max(ends)
         return max(0, far) // abs(counter.step)
+
+    def _in_each_turn(self, bound: Bound, counter: Moved) -> bool:
+        """Whether no turn goes on where a bound does not hold: else the counter may wrap, and be as small as
+        the bound says after many more turns."""
+        return all(bound in self.branches.in_block(block) for block, _ in counter.back)
 
     def _last(self, counter: Moved, first: Interval, block: int, w: int) -> int | None:
         """The last number with which a counter comes back from a block."""

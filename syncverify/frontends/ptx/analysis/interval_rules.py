@@ -234,8 +234,11 @@ def _own_lane(i: Instr, xs: list[Known]) -> Known:
 
 
 def _moved(i: Instr, xs: list[Known]) -> Known:
-    """``mov``, ``cvta``, and ``cvt``, which cuts what its types do not hold."""
+    """``mov``, ``cvta``, and ``cvt``, which cuts what its types do not hold. The bits of a float are not the
+    number that it is, and ``cvt.pack`` joins several."""
     x = xs[0]
+    if i.op == "cvt" and (len(xs) != 1 or any(map(_is_of_floats, i.mods))):
+        return None
     if i.op != "cvt":
         negative = x is not None and x.low < 0 and width(i.mods[-1]) == 32
         return x.plus(one(WORD)) if x is not None and negative else x
@@ -247,6 +250,10 @@ def _moved(i: Instr, xs: list[Known]) -> Known:
     if x is not None and not high >> narrow:
         return x
     return Interval(0, (1 << narrow) - 1) if narrow < 32 else None
+
+
+def _is_of_floats(modifier: str) -> bool:
+    return kind(modifier) == "f" and modifier[-1:].isdigit()
 
 
 def _sum(_: Instr, xs: list[Known]) -> Known:

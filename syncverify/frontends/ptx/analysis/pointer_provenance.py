@@ -189,13 +189,18 @@ def _without_pointer(flow: Flow) -> frozenset[str]:
     """
     types = flow.function.registers
     found = {name for name, type_ in types.items() if not type_.endswith("64")}
+    made: list[tuple[int, list[str], list[str]]] = []  # wide registers, and what they are computed from
+    for k, i in enumerate(flow.body):
+        of = [n for op in i.operands[1:] if not isinstance(op, Vector) for n in registers(op)]
+        wide = [name for name in results(i) if name not in found]
+        if of and wide and i.op not in ("ld", "ldu", "atom"):
+            made.append((k, wide, of))
     grown = -1
     while grown != len(found):
         grown = len(found)
-        for k, i in enumerate(flow.body):
-            of = [n for op in i.operands[1:] if not isinstance(op, Vector) for n in registers(op)]
-            if of and i.op not in ("ld", "ldu", "atom") and found.issuperset(of):
-                found.update(name for name in results(i) if not _is_index(flow, k, name, found))
+        for k, wide, of in made:
+            if found.issuperset(of):
+                found.update(x for x in wide if x not in found and not _is_index(flow, k, x, found))
     return frozenset(found)
 
 

@@ -109,15 +109,6 @@ class ThreadNumbers:
                 return False
         return True
 
-    def without_data(self, v: int) -> bool:
-        """Whether a version differs between threads by their numbers, and nothing of memory goes into it."""
-        makers = (self.flow.versions.writer[x] for x in self._behind(v))
-        made = [self.flow.body[k] for k in makers if k >= 0]
-        data = any(
-            i.op in ("atom", "call") or (i.op in ("ld", "ldu") and "param" not in i.mods) for i in made
-        )
-        return not data and self.made_of(v, of_block=False)
-
     def _behind(self, v: int) -> Iterator[int]:
         """A version and all that it is made of, by whatever path and guard, each once."""
         versions, seen, work = self.flow.versions, set[int](), [v]

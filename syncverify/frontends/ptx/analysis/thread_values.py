@@ -91,7 +91,12 @@ class ThreadValues:
         args = [self._operand(op, k, known) for op in i.operands[1:]]
         if any(a is None for a in args):
             return None
-        return compute(i, args)
+        found = compute(i, args)
+        into = i.operands[0]
+        if found is None or i.op != "cvt" or not isinstance(into, Reg):
+            return found
+        held = width(self.flow.function.registers.get(into.name, i.mods[-2]))
+        return _cut(_as(found, i.mods[-2]), max(held, width(i.mods[-2])))  # more than its type, perhaps
 
 
 def _cut(a: Numbers, bits: int) -> Numbers:
@@ -137,8 +142,10 @@ def _shift(*, left: bool) -> Callable[[Instr, list[Any]], Numbers | None]:
     def compute(i: Instr, args: list[Any]) -> Numbers | None:
         type_ = i.mods[-1]
         bits = width(type_)
-        a, n = args[0], np.minimum(_cut(args[1], 32), np.uint64(bits))
-        n = np.minimum(n, np.uint64(63)) if bits == 64 else n
+        a, by = args[0], np.minimum(_cut(args[1], 32), np.uint64(bits))
+        n = np.minimum(by, np.uint64(63))  # numpy shifts by no more
+        if bits == 64 and (left or kind(type_) != "s"):
+            a = np.where(by > n, np.uint64(0), a)
         if left:
             return _cut(a << n, bits)
         moved = _signed(a, bits) >> n.view(np.int64) if kind(type_) == "s" else _cut(a, bits) >> n

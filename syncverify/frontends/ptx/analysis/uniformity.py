@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
+from itertools import pairwise
 
 from syncverify.frontends.ptx.analysis.butterflies import Butterflies
 from syncverify.frontends.ptx.analysis.load_agreement import LoadAgreement
@@ -42,7 +43,7 @@ from syncverify.frontends.ptx.syntax.nodes import (
 )
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 from syncverify.frontends.ptx.syntax.pure_operations import PURE
-from syncverify.frontends.ptx.syntax.types import width
+from syncverify.frontends.ptx.syntax.types import kind, width
 from syncverify.model.events import EACH_BLOCK, EACH_TIME
 
 #: See ``model.events``; the bits below are those of a thread's number.
@@ -56,6 +57,9 @@ ROUNDED = BLOCK << 1
 EVERY = THREADS | TIME | BLOCK
 _ALL_LANES = 0xFFFFFFFF
 
+#: The least number that is below zero in a register of 32 bits.
+_SIGN = 1 << 31
+
 #: Instructions in a row that are followed to show that a value does not change in a loop.
 _DEEPEST = 12
 
@@ -65,7 +69,8 @@ _Bits = int | tuple[int, ...]
 #: Instructions whose results are what memory holds.
 _LOADS = frozenset({"ld", "ldu", "ldmatrix", "wgmma", "atom"})
 #: Of these, those that nobody writes while the kernel runs.
-_CONSTANT = frozenset({"param", "param::entry", "param::func", "const", "nc"})
+_FIXED_SPACES = frozenset({"param", "param::entry", "param::func", "const"})
+_CONSTANT = _FIXED_SPACES | {"nc"}
 #: Loads that say that others write meanwhile.
 _STRONG = frozenset({"volatile", "relaxed", "acquire", "mmio"})
 _FIXED = (
@@ -164,10 +169,11 @@ class Uniformity:
     def decided_alike(self, k: int, unwritten: Collection[int]) -> bool:
         """Whether all threads of a block come to a branch, and decide alike the n-th time that they do.
 
-        Nobody looks for races in global memory: of there only what ``unwritten`` loads bring may decide.
+        Nobody looks for races in global memory: of there only what ``unwritten`` loads bring may decide, also
+        those that say by ``nc`` that nobody writes there.
         """
         names = sources(self.body[k])
-        loads = self.loads_behind(k, names)
+        loads = self.loads_behind(k, names, _FIXED_SPACES)
         if not all(at in unwritten or _in_shared(self.body[at]) for at in loads):
             return False
         varies = self.decided_by(k) | self.read_at(k, names) | self._loads.apart(k, names)
@@ -177,9 +183,9 @@ class Uniformity:
     def _loads(self) -> LoadAgreement:
         return LoadAgreement(self)
 
-    def loads_behind(self, k: int, names: Iterable[str]) -> frozenset[int]:
+    def loads_behind(self, k: int, names: Iterable[str], but: Collection[str] = _CONSTANT) -> frozenset[int]:
         """The loads of memory that others may write, which registers rest on where instruction ``k`` reads
-        them; also those that decide which values come to it."""
+        them; also those that decide which values come to it. ``but``: without loads that say one of these."""
         work = [self.versions.read(name, k) for name in names]
         work += [v for x in work for b in self._left_by(x, self.flow.block_of[k]) for v in self._guards(b)]
         seen: set[int] = set()
@@ -192,11 +198,10 @@ class Uniformity:
                 if id(needs) not in expanded:  # the results of one instruction share theirs
                     expanded.add(id(needs))
                     work += needs
-        return frozenset(at for v in seen if (at := self.versions.writer[v]) >= 0 and self._loads_memory(at))
-
-    def _loads_memory(self, k: int) -> bool:
-        i = self.body[k]
-        return i.op in _LOADS and _CONSTANT.isdisjoint(i.mods)
+        writers = {self.versions.writer[v] for v in seen} - {-1}
+        return frozenset(
+            at for at in writers if self.body[at].op in _LOADS and {*but}.isdisjoint(self.body[at].mods)
+        )
 
     def decided_by(self, k: int) -> int:
         """What it varies with whether, and how often, a thread comes to an instruction."""
@@ -531,7 +536,8 @@ class Uniformity:
             case "ld" | "ldu":
                 return self._loaded(k, i)
             case "shfl":
-                return self._shuffled(k, i)
+                pred = self.function.registers.get(name) == "pred"
+                return self._in_range(k, i) if pred else self._shuffled(k, i)
             case "vote" | "redux" | "match" if "sync" in mods and len(ops) > 2:
                 whole = self.whole(ops[-1], k)
                 found = self._read(sources(i), k)
@@ -558,6 +564,8 @@ class Uniformity:
         space = next((m.split("::")[0] for m in i.mods if m.split("::")[0] in _SPACES), "generic")
         if space == "param" and not self._of_parameter(at.base, k):
             return EVERY
+        if space == "generic" and self._has_local_memory:
+            return EVERY  # equal addresses may lead each thread to its own memory
         found = self._read(registers(at), k)
         if isinstance(at.base, Special):
             found |= _union([self._special(at.base.name)])
@@ -566,6 +574,12 @@ class Uniformity:
         if space == "shared":
             return found | TIME | BLOCK
         return found | TIME | (BLOCK if space == "generic" else 0)
+
+    @cached_property
+    def _has_local_memory(self) -> bool:
+        """Whether a generic address may be one of local memory."""
+        named = any(v.space == "local" for v in self.function.variables)
+        return named or any(i.op == "alloca" or "local" in i.mods for i in self.body)
 
     def _of_parameter(self, base: object, k: int) -> bool:
         """Whether an address is a kernel's parameter by name, or a register that one was moved into."""
@@ -593,6 +607,12 @@ class Uniformity:
             return bits  # across segments, lanes of the lower one keep their own
         value = _union([bits])
         return value | lane | (LANES if value & LANES or lane else 0)
+
+    def _in_range(self, k: int, i: Instr) -> int:
+        """What it varies with whether the source lane of a ``shfl`` is in the segment of the own one."""
+        clamp = self.constant(i.operands[3], k)
+        always = clamp == LANES and not {"idx", "bfly"}.isdisjoint(i.mods)
+        return 0 if always else self._read(sources(i), k) | LANES
 
     def _computed(self, k: int, i: Instr, name: str) -> _Bits:
         ops = i.operands
@@ -639,11 +659,16 @@ class Uniformity:
         return _union(args)
 
     def _converted(self, k: int, i: Instr, op: Operand, size: int) -> _Bits:
-        """Another width: the upper bits are the sign's, or none."""
-        taken = width(i.mods[-1])
-        low = _spread(self._operand(op, taken, k), taken)[: min(size, taken)]
-        fill = low[-1] if i.mods[-1][0] == "s" else 0
-        return (*low, *[fill] * (size - len(low)))
+        """Another width: the upper bits are the sign's, or none; those of a wider register than its type's,
+        too."""
+        found: tuple[int, ...] = ()
+        types = (i.mods[-1], i.mods[-2], f"{i.mods[-2][0]}{size}")
+        for n, (type_, wider) in enumerate(pairwise(types)):
+            taken = width(type_)
+            low = _spread(found if n else self._operand(op, taken, k), taken)[: width(wider)]
+            fill = low[-1] if type_[0] == "s" else 0
+            found = (*low, *[fill] * (width(wider) - len(low)))
+        return found[:size]
 
     def _shifted(self, i: Instr, op: Operand, arg: _Bits, amount: int, size: int) -> _Bits:
         """A shift by a constant. Of what is never negative the sign is the same in all lanes."""
@@ -728,7 +753,7 @@ class Uniformity:
         i = self.body[found[0]] if len(found) == 1 else None
         if i is None or i.guard is not None or i.op not in PURE or isinstance(i.operands[0], Vector):
             return _ALL_BITS
-        if "sat" in i.mods:
+        if "sat" in i.mods or not _of_integers(i):
             return _ALL_BITS
         ops = i.operands[1:]
         held = [self._maybe(x, depth + 1) for x in ops]
@@ -736,8 +761,8 @@ class Uniformity:
         match i.op:
             case "mov" | "cvta" if len(ops) == 1:
                 return held[0]
-            case "cvt" if i.mods[-1][:1] == "u" or self._positive(ops[0]):
-                return held[0] & (1 << width(i.mods[-1])) - 1
+            case "cvt":
+                return self._maybe_converted(i, held[0])
             case "and" if len(ops) == 2:
                 return held[0] & held[1]
             case "or" | "xor" if len(ops) == 2:
@@ -753,6 +778,17 @@ class Uniformity:
                 return found_bits if i.op == "mul" else _from(_lowest(found_bits | held[2]))
         return _ALL_BITS
 
+    def _maybe_converted(self, i: Instr, held: int) -> int:
+        """The same of a conversion: a sign fills the upper bits."""
+        to, of = i.mods[-2:]
+        sizes, source = (width(of), width(to)), i.operands[1]
+        whole = isinstance(source, Reg) and self._width(source.name) == sizes[0] and self._positive(source)
+        for type_, size in zip((of, to), sizes, strict=True):
+            held &= (1 << size) - 1
+            if type_[0] == "s" and held >> size - 1 and not (whole and type_ is of):
+                return _ALL_BITS
+        return held
+
     def _maybe_special(self, name: str) -> int:
         axis = "xyz".find(name[-1]) if name[-2:-1] == "." else -1
         own = (*self.block, 1, 1)[axis] if axis >= 0 else 0
@@ -766,7 +802,7 @@ class Uniformity:
         """Whether an integer is not below zero, if sums and products of numbers of threads, blocks and sizes
         do not wrap (an assumption of all that is said of sizes)."""
         if isinstance(op, Imm):
-            return op.value >= 0
+            return 0 <= op.value < _SIGN
         if isinstance(op, Special):
             return op.name.startswith(("%tid", "%ntid", "%ctaid", "%nctaid", "%laneid", "%warpid"))
         if not isinstance(op, Reg):
@@ -783,10 +819,77 @@ class Uniformity:
         if i.op == "shr" and i.mods[-1][:1] in "ub":
             amount = self.constant(i.operands[2], k)
             return amount is not None and amount > 0
-        if i.op == "and" and any(isinstance(x, Imm) and x.value >= 0 for x in i.operands[1:]):
+        if i.op == "and" and any(isinstance(x, Imm) and 0 <= x.value < _SIGN for x in i.operands[1:]):
             return True
         computes = i.op in ("mov", "add", "mul", "mad", "shl", "shr", "cvt", "min", "max", "div", "rem", "or")
-        return computes and "hi" not in i.mods and all(self._positive(x, assumed) for x in i.operands[1:])
+        alone = i.mods[:1] != ("pack",) and kind(i.mods[-1]) in ("u", "s", "b")  # one number, and no halves
+        if not computes or not alone or "hi" in i.mods or not _of_integers(i) or self._leaves_its_type(k):
+            return False
+        return all(self._positive(x, assumed) for x in i.operands[1:])
+
+    def _leaves_its_type(self, k: int) -> bool:
+        """Whether an instruction cuts or sets the sign bit of what numbers of threads and constants alone
+        give it, with one for each number that has no bound: no size is to blame for that."""
+        i = self.body[k]
+        types = [m for m in i.mods if kind(m) in ("u", "s", "b") and m[1:].isdigit()]
+        if not types:
+            return False
+        if i.op == "cvt":
+            held = min([width(types[0]), *(width(m) for m in types if kind(m) == "s")])
+            return (self._greatest(i.operands[1]) or 0) >> held - 1 > 0
+        bits = width(types[-1]) * (2 if "wide" in i.mods else 1)
+        return (self._result_of(i) or 0) >> bits - 1 > 0
+
+    def _greatest(self, op: Operand) -> int | None:
+        """The greatest number that numbers of threads and constants make an operand; 1 for other special
+        registers, and in place of what a loop makes of itself. None: nothing is known."""
+        if isinstance(op, Imm):
+            return op.value & _ALL_BITS
+        if isinstance(op, Special):
+            most = self._maybe_special(op.name)
+            return most if most < 2 * _SIGN else 1
+        if not isinstance(op, Reg):
+            return None
+        if op.name not in self._bounds:
+            self._bounds[op.name] = 1
+            found = [self._result_of(self.body[k]) for k in self._definitions.get(op.name, ())]
+            known = [x for x in found if x is not None]
+            self._bounds[op.name] = max(known) if known and len(known) == len(found) else None
+        return self._bounds[op.name]
+
+    @cached_property
+    def _bounds(self) -> dict[str, int | None]:
+        return {}
+
+    def _result_of(self, i: Instr) -> int | None:
+        """The same of what an instruction makes."""
+        whole = (1 << width(i.mods[-1])) - 1 if i.mods and kind(i.mods[-1]) in ("u", "b") else None
+        ops = [self._greatest(x) for x in i.operands[1:]]
+        numbers = [x.value for x in i.operands[1:] if isinstance(x, Imm) and x.value >= 0]
+        if i.op == "and" and numbers:
+            return min(numbers)
+        if i.op in ("shr", "cvt") and ops[0] is None:
+            by = ops[1] if i.op == "shr" else 0
+            return None if whole is None or by is None else whole >> min(by, 64)
+        some = [x for x in ops if x is not None]
+        if not some or len(some) < len(ops):
+            return None
+        match i.op:
+            case "add" | "or":
+                return sum(some)
+            case "mul" | "mad":
+                return some[0] * some[1] + sum(some[2:])
+            case "shl":
+                return some[0] << min(some[1], 64)
+            case "shr":
+                return some[0] >> min(some[1], 64)
+            case "rem" if isinstance(i.operands[2], Imm):
+                return max(some[1] - 1, 0)
+            case "mov" | "cvt" | "div" | "rem":
+                return some[0]
+            case "max" | "min" | "and":
+                return max(some)
+        return None
 
     def whole(self, mask: Operand, k: int) -> bool:
         """Whether a mask names all lanes."""
@@ -830,6 +933,11 @@ class Uniformity:
         if n == 0 and own % 32 == 0:
             return tuple([1 << b if b < 5 else THREADS & ~LANES for b in range(32)])
         return THREADS
+
+
+def _of_integers(i: Instr) -> bool:
+    """Whether the types of an instruction are whole numbers or bits."""
+    return not any(m.startswith(_FLOAT_TYPES) and m[-1].isdigit() for m in i.mods)
 
 
 def _keeps_rounding(i: Instr) -> bool:

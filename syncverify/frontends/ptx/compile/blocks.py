@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
+from syncverify.base.generated_code import compiled
 from syncverify.frontends.ptx.analysis.block_groups import BLOCK_GROUP, MEMBER
 from syncverify.frontends.ptx.analysis.iteration_havoc import (
     KEPT,
@@ -166,7 +167,7 @@ class Writer(Effects):
         for n in sorted(self.flow.reached):
             self._block(n)
         text = "\n".join(self.lines)
-        exec(compile(text, f"<{p.function.name}>", "exec"), self.space)
+        exec(compiled(text, f"<{p.function.name}>"), self.space)
         p.text = text
         return {label: self.space[f"b{label}"] for label in self.opened}
 

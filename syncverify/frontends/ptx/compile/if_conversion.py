@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from syncverify.base.reason import Cause, Reason
+from syncverify.frontends.ptx.analysis.known_addresses import KnownAddress
 from syncverify.frontends.ptx.compile.plan import Plan
 from syncverify.frontends.ptx.compile.runtime import overwritten
 from syncverify.frontends.ptx.compile.state import (
@@ -53,6 +54,8 @@ from syncverify.model.events import Ev, Event
 _LOUD = frozenset(
     "st atom red call shfl vote redux match elect activemask exit ret trap brx brkpt bar barrier".split()
 )
+#: Accesses to shared memory; and those at an address of the text, whose event says that it is wrong.
+_ACCESSES = (Access, KnownAddress)
 #: Blocks that one side may run, and branches that may lie inside each other, turns of loops included.
 MOST_BLOCKS, MOST_NESTED = 20_000, 48
 #: Passes through a loop's blocks until what registers hold in any turn is found.
@@ -62,7 +65,7 @@ MOST_PASSES = 20
 @dataclass(frozen=True, slots=True)
 class Region:
     """What lies between a branch and its join: where control goes on, the slots written, the joins inside.
-    ``sites``: of accesses to shared memory; with any, the region is not quiet, but no more happens there.
+    ``sites``: of such accesses; with any, the region is not quiet, but no more happens there.
     ``join``: a label, or None where both sides come to the end of the kernel."""
 
     join: int | None
@@ -107,7 +110,7 @@ class IfConversion:
                 return None
             for j in range(self.flow.blocks[b].lo, self.flow.blocks[b].hi):
                 i = self.plan.body[j]
-                if type(self.plan.decoded.get(j)) is Access and j not in self.plan.touches:
+                if type(self.plan.decoded.get(j)) in _ACCESSES and j not in self.plan.touches:
                     sites.add(self.plan.site(j))
                 elif j in self.plan.decoded or j in self.plan.touches or j in self.plan.takes:
                     return None

@@ -19,7 +19,7 @@ from syncverify.frontends.ptx.compile.runtime import (
 from syncverify.frontends.ptx.compile.state import CONTEXT, SPACES, TAKE
 from syncverify.frontends.ptx.decode.map_addresses import MapAddress, located, moved, somewhere
 from syncverify.frontends.ptx.syntax.nodes import Instr, Mem, Operand, Reg, Sym, Vector
-from syncverify.frontends.ptx.syntax.operands import registers, results
+from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 from syncverify.frontends.ptx.syntax.types import width
 
 
@@ -35,20 +35,33 @@ class Values(Text):
         if k in self.p.takes:
             self._take(k, i)
             return
-        for name, text in self._assignments(k, i):
+        given = list(self._assignments(k, i))
+        written = [name for name, _ in given]
+        # what all results are made of is read before any is written
+        apart = len(given) > 1 and not set(written[:-1]).isdisjoint(sources(i))
+        late: list[tuple[int, str]] = []
+        for name, text in given:
             slot = self.p.slot(name)
-            if name.startswith("%") and name in ("%carry", "%total", "%test", "%shfl", "%match"):
+            if name.startswith("%") and name in ("%total", "%test", "%shfl", "%match"):
                 self._text(f"r[{slot}] = {text}")
-            elif name not in self.wanted:
+            elif name != "%carry" and name not in self.wanted:
                 continue
-            elif i.guard is None:
-                self._text(f"r[{slot}] = {text}")
             else:
-                g = f"r[{self.p.slot(i.guard.name)}]"
-                new, old = (f"r[{slot}]", text) if i.negated else (text, f"r[{slot}]")
-                self._text(f"v = {g}")
-                self._text(f"r[{slot}] = (({new}) if v else ({old})) if v.__class__ in I "
-                           f"else select(v, {new}, {old})")  # fmt: skip
+                to = f"w{len(late)}" if apart else f"r[{slot}]"
+                self._assign(i, to, f"r[{slot}]", text)
+                late.append((slot, to))
+        for slot, to in late if apart else ():
+            self._text(f"r[{slot}] = {to}")
+
+    def _assign(self, i: Instr, to: str, held: str, text: str) -> None:
+        """One result where the instruction's guard holds, else what was ``held``."""
+        if i.guard is None:
+            self._text(f"{to} = {text}")
+            return
+        g = f"r[{self.p.slot(i.guard.name)}]"
+        new, old = (held, text) if i.negated else (text, held)
+        self._text(f"v = {g}")
+        self._text(f"{to} = (({new}) if v else ({old})) if v.__class__ in I else select(v, {new}, {old})")
 
     def _take(self, k: int, i: Instr) -> None:
         """An atomic that hands out the next number of a counter."""

@@ -9,6 +9,7 @@ for all that it may be.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from math import gcd
 
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.flow.graph import jumps_back
@@ -31,6 +32,8 @@ _KEEPS = {"add": 0, "sub": 0, "or": 0, "xor": 0, "shl": 0, "shr": 0, "mul": 1, "
 _SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "lo": "hi", "hi": "lo", "ls": "hs", "hs": "ls"}
 _UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 _ANY = 1 << 64
+#: Constants that are added one after the other, at most.
+_MOST_STEPS = 64
 
 
 def can_end(flow: Flow, blocks: Collection[int]) -> bool:
@@ -69,7 +72,8 @@ def never_ends(flow: Flow, head: int, loop: Collection[int]) -> bool:
             outside = flow.versions.block[v] not in loop or flow.versions.is_unset(v)
             known[v] = outside or (writer >= 0 and made(flow.body[writer], writer))
             if not known[v] and writer >= 0:
-                known[v] = _has_one_outcome(flow, flow.body[writer], writer)
+                i = flow.body[writer]
+                known[v] = _has_one_outcome(flow, i, writer) or _passes_by(flow, i, writer, head)
         return known[v]
 
     def made(i: Instr, k: int) -> bool:
@@ -132,6 +136,54 @@ def _has_one_outcome(flow: Flow, i: Instr, k: int) -> bool:
         "eq": below or above or low == high,
         "ne": below or above or low == high,
     }.get(_UNSIGNED.get(compare, compare), False)
+
+
+def _passes_by(flow: Flow, i: Instr, k: int, head: int) -> bool:
+    """Whether a comparison for equality with a number comes out alike in each turn of a loop: its turns move
+    a number on by steps that pass the other one by, also where it wraps. Example: by 2 from 0, beside 7."""
+    if i.op != "setp" or i.guard is not None or len(i.mods) != 2 or i.mods[0] not in ("eq", "ne"):
+        return False
+    _, a, b = i.operands
+    if not (isinstance(a, Reg) and isinstance(b, Imm)) or kind(i.mods[1]) not in ("u", "s", "b"):
+        return False
+    bits, versions = width(i.mods[1]), flow.versions
+    v, more = _moved_on(flow, versions.read(a.name, k), bits)
+    if versions.writer[v] >= 0 or versions.block[v] != head or versions.is_unset(v):
+        return False
+    unit, first = 1 << bits, []
+    for block, w in versions.merged(v):
+        from_, step = _moved_on(flow, w, bits)
+        if block >= 0 and flow.dominates(head, block) and from_ == v:
+            unit = gcd(unit, step)
+        elif (number := _number(flow, from_)) is not None:
+            first.append(number + step)
+        else:
+            return False
+    return all((b.value - x - more) % unit for x in first)
+
+
+def _moved_on(flow: Flow, v: int, bits: int) -> tuple[int, int]:
+    """The version that constants are added to, to make another one, and their sum."""
+    more = 0
+    for _ in range(_MOST_STEPS):
+        k = flow.versions.writer[v]
+        i = flow.body[k] if k >= 0 else None
+        if i is None or i.guard is not None or i.op not in ("add", "sub", "mov") or len(i.mods) != 1:
+            break
+        a, b = (*i.operands[1:], Imm(0))[:2]
+        if not isinstance(a, Reg) or not isinstance(b, Imm) or width(i.mods[0]) != bits:
+            break
+        more += b.value if i.op == "add" else -b.value
+        v = flow.versions.read(a.name, k)
+    return v, more
+
+
+def _number(flow: Flow, v: int) -> int | None:
+    """The number that one instruction puts into a version."""
+    k = flow.versions.writer[v]
+    i = flow.body[k] if k >= 0 else None
+    plain = i is not None and i.op == "mov" and i.guard is None and isinstance(i.operands[1], Imm)
+    return i.operands[1].value if plain else None  # type: ignore[union-attr]
 
 
 def _largest(flow: Flow, name: str, k: int) -> int:

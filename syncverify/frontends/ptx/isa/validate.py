@@ -26,12 +26,11 @@ MOST_STATIC_SHARED = 48 * 1024
 @dataclass(frozen=True)
 class Checked:
     """A module whose modifiers are in the order of the table. ``wrong``: by function, what is wrong first;
-    ``calls``: the functions that each one names; ``without_rules``: why nothing is said of its kernels."""
+    ``calls``: the functions that each one names."""
 
     module: Module
     wrong: Mapping[str, InputError]
     calls: Mapping[str, frozenset[str]]
-    without_rules: str | None
 
     def fault(self, name: str) -> InputError | None:
         """What is wrong first in a function or in those that it calls; None if nothing is."""
@@ -64,7 +63,9 @@ def checked(module: Module) -> Checked:
     return _LAST[0][1]
 
 
-def _checked(module: Module) -> Checked:
+def without_rules(module: Module) -> str | None:
+    """Why no rules are known for a module, if none are. Raises InputError where its version and architecture
+    do not fit."""
     here = target(module.target)
     why = f"no rules are known for the architecture {module.target}" if here is None else here.without_rules
     if module.version > NEWEST:
@@ -75,6 +76,12 @@ def _checked(module: Module) -> Checked:
             f" the file has {module.version[0]}.{module.version[1]}",
             Span(module.path),
         )
+    return why
+
+
+def _checked(module: Module) -> Checked:
+    without_rules(module)  # raises where they do not fit
+    here = target(module.target)
     names = {f.name for f in module.functions} | module.aliases.keys()
     wrong: dict[str, InputError] = {}
     calls: dict[str, frozenset[str]] = {}
@@ -87,7 +94,7 @@ def _checked(module: Module) -> Checked:
         named = {name for i in f.body for op in i.operands for name in _symbols(op)}
         named |= {name for table in f.tables.values() for name in table}
         calls[f.name] = frozenset(module.aliases.get(name, name) for name in named & names)
-    return Checked(replace(module, functions=tuple(functions)), wrong, calls, why)
+    return Checked(replace(module, functions=tuple(functions)), wrong, calls)
 
 
 def _function(

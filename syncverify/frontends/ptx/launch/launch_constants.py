@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from syncverify.base.generated_code import compiled
 from syncverify.frontends.ptx.analysis.lanes import ACROSS
 from syncverify.frontends.ptx.compile.loads import Values
 from syncverify.frontends.ptx.compile.program import Program
@@ -148,7 +149,7 @@ def code(program: Program) -> dict[int, Callable[[list[Any], Any], None]]:
         writer._open(k)
         writer._pure(k)
         writer._text("return")
-    exec(compile("\n".join(writer.lines), f"<constants of {program.function.name}>", "exec"), writer.space)
+    exec(compiled("\n".join(writer.lines), f"<constants of {program.function.name}>"), writer.space)
     return {k: writer.space[f"b{k}"] for k in chosen}
 
 

@@ -250,7 +250,18 @@ def _map(name: str, field: Mapping[str, Any], where: str, fail: Fail) -> MapFact
         if size is not None and given != size:
             fail(f"{where}.bytes: {given}, but the box has {size} bytes")
         size = given
-    return MapFacts(name, box, element, _SWIZZLES.get(swizzle, swizzle), size)
+    span = _SWIZZLES.get(swizzle, swizzle)
+    if box is not None and element is not None:
+        _encodable(box[0] * element, span, where, fail)
+    return MapFacts(name, box, element, span, size)
+
+
+def _encodable(inner: int, span: int, where: str, fail: Fail) -> None:
+    """What the driver demands of the innermost side of a box, in bytes; it makes no other map."""
+    if inner % 16:
+        fail(f"{where}.box: the innermost side has {inner} bytes, which is no multiple of 16")
+    if span and inner > span:
+        fail(f"{where}.box: the innermost side has {inner} bytes, the swizzle spans {span}")
 
 
 def _bytes(value: Any, where: str, fail: Fail) -> bytes:

@@ -12,7 +12,9 @@ attempt with all sizes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeGuard
 
+from syncverify.frontends.ptx.analysis.known_addresses import KnownAddress
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.decode.memory import Access
 from syncverify.frontends.ptx.launch.facts import PtxFacts
@@ -71,7 +73,7 @@ def meeting_sizes(
         guard.name for k in regions.keys() - skipped.keys() if (guard := program.body[k].guard) is not None
     }
     for k, effect in program.decoded.items():
-        if type(effect) is not Access:
+        if not _accesses(effect):
             i = program.body[k]
             needed.update((*sources(i), *((i.guard.name,) if i.guard is not None else ())))
     return _sizes_in(facts, program, _closed(program, needed, skipped), sizes)
@@ -120,7 +122,7 @@ def _needed(program: Program) -> frozenset[str]:
     }
     for k, effect in program.decoded.items():
         i = program.body[k]
-        needed.update(registers(effect.address) if type(effect) is Access else sources(i))
+        needed.update(registers(effect.address) if _accesses(effect) else sources(i))
         needed.update((i.guard.name,) if i.guard is not None else ())
     return _closed(program, needed, skipped)
 
@@ -164,10 +166,15 @@ def _between(program: Program, k: int) -> tuple[int, ...]:
     return tuple(j for b in between for j in range(flow.blocks[b].lo, flow.blocks[b].hi))
 
 
+def _accesses(effect: object) -> TypeGuard[Access]:
+    """Whether all of an effect is an access, to shared memory or, at an address of the text, to another."""
+    return type(effect) is Access or type(effect) is KnownAddress
+
+
 def _seen(program: Program, j: int) -> bool:
     """Whether an instruction does more than write registers and access memory."""
     if j in program.decoded:
-        return type(program.decoded[j]) is not Access
+        return not _accesses(program.decoded[j])
     return j in program.touches or j in program.takes or program.body[j].op in _SEEN
 
 

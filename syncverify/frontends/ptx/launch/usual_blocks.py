@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Operand, Reg, Special
 from syncverify.frontends.ptx.syntax.operands import results
+from syncverify.frontends.ptx.syntax.types import width
 
 Block = tuple[int, ...]
 
@@ -71,6 +72,16 @@ def reads_rows(function: Function) -> bool:
     return False
 
 
+def narrowest_shared(function: Function) -> int:
+    """The bytes of the narrowest access to shared memory in a text; a vector is one access."""
+    found = [
+        max(width(i.mods[-1]) // 8, 1) * next((int(m[1:]) for m in i.mods if m in ("v2", "v4", "v8")), 1)
+        for i in function.body
+        if i.op in ("ld", "st", "atom", "red") and {"shared", "shared::cta"} & set(i.mods)
+    ]
+    return min(found, default=1)
+
+
 class _Named:
     """The registers that hold some special registers."""
 
@@ -87,4 +98,4 @@ class _Named:
             self.registers.update(results(i))
 
 
-__all__ = ["Block", "blocks_of", "dimensions", "reads_rows", "usual_blocks"]
+__all__ = ["Block", "blocks_of", "dimensions", "narrowest_shared", "reads_rows", "usual_blocks"]

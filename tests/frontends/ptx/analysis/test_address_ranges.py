@@ -77,6 +77,9 @@ def reached(body: str) -> Interval | None:
         ("popc.b32 %r9, %r2;", Interval(0, 32)),
         ("mov.u32 %r3, %lanemask_lt; and.b32 %r4, %r3, %r2; popc.b32 %r9, %r4;", Interval(0, 31)),
         ("mov.u32 %r3, -1; shl.b32 %r4, %r3, %r1; not.b32 %r9, %r4;", Interval(0, 2**31 - 1)),
+        ("and.b32 %r3, %r2, 31; cvt.rn.f32.u32 %f1, %r3; mov.b32 %r9, %f1;", None),  # bits of a float
+        ("and.b32 %r3, %r2, 31; mov.b32 %f1, %r3; mov.b32 %r9, %f1;", Interval(0, 31)),
+        ("and.b32 %r3, %r2, 31; cvt.pack.sat.u8.s32.b32 %r9, %r3, %r3, 0;", None),
     ],
 )
 def test_intervals(body: str, expected: Interval | None) -> None:

@@ -29,7 +29,7 @@ WAIT:
     {sync}
     @%p1 mbarrier.inval.shared::cta.b64 [bar];
     add.u32 %r4, %r4, 1;
-    setp.lt.u32 %p3, %r4, 150;
+    setp.lt.u32 %p3, %r4, {turns};
     @%p3 bra INNER;
     add.u32 %r3, %r3, 1;
     setp.lt.u32 %p4, %r3, %r1;
@@ -38,11 +38,11 @@ WAIT:
 """
 
 
+@pytest.mark.parametrize("turns", [20, 150])
 @pytest.mark.parametrize(("sync", "verdict"), [("bar.sync 0;", "proved"), ("", "refuted")])
-def test_many_lives_before_a_question(tmp_path: Path, sync: str, verdict: str) -> None:
-    (path := tmp_path / "k.ptx").write_text(
-        module_text(KERNEL.replace("{sync}", sync), params=".param .u32 k_n")
-    )
+def test_many_lives_before_a_question(tmp_path: Path, sync: str, verdict: str, turns: int) -> None:
+    text = KERNEL.replace("{sync}", sync).replace("{turns}", str(turns))
+    (path := tmp_path / "k.ptx").write_text(module_text(text, params=".param .u32 k_n"))
     facts = '[kernel.k]\nblock = [64]\ngrid = [1]\n[kernel.k.params]\n0 = "N"\n'
     (launch := tmp_path / "k.toml").write_text(facts)
     (report,) = check_source(read_source(path), facts=read_facts(launch), scope=ScopeKind.ALL, repairs=False)

@@ -9,7 +9,7 @@ HEAD = """.version 8.6
 .target sm_90a
 .address_size 64
 .const .align 8 .u32 t[3] = {0, 8, 24};
-.visible .entry k(.param .u64 a, .param .u32 n)
+.visible .entry k(.param .u64 a, .param .u32 n, .param .u64 b)
 {
 .reg .pred %p<9>;
 .reg .b32 %r<9>;
@@ -234,17 +234,92 @@ def test_addresses_that_may_be_aligned(name: str) -> None:
     assert not hidden(LEFT[name])
 
 
-KEPT = (
-    "st.shared.u64 [%r6], WORD; bar.sync 0; ld.shared.u64 %rd4, [%r6]; add.s64 %rd5, %rd2, %rd4; "
-    + COPY.replace("PLACE", "%rd5")
-)
+#: Words that go through memory, exchanges and numbers in floating point: no caller aligns the copy of the bad
+#: one, and some caller that of the good one.
+OWN = "shl.b32 %r8, %r1, 3; mov.u32 %r7, kept; add.u32 %r6, %r7, %r8; mul.wide.u32 %rd3, %r1, {0}; "
+MIXED = OWN + "add.s64 %rd3, %rd2, %rd3; "
+PUT, GOT = "st.shared.u64 [%r6], %rd3; bar.sync 0; ", "ld.shared.u64 %rd5, [%r6]; "
+OF = "add.s64 %rd5, %rd2, %rd5; "
+AT = COPY.replace("PLACE", "%rd5")
+LOW = "mov.b64 {%r4, %r5}, %rd3; "
+THROUGH = {
+    "a number": (OWN + PUT + GOT + OF + AT, 8, 16),
+    "a number and a size": (
+        OWN + "ld.param.u32 %r5, [n]; cvt.u64.u32 %rd6, %r5; add.s64 %rd3, %rd3, %rd6; "
+        + PUT + GOT + OF + AT, 8, 16,
+    ),
+    "a number and a loaded word": (MIXED + PUT + GOT + AT, 8, 16),
+    "a number of the block and a loaded word": (
+        MIXED.replace("wide.u32 %rd3, %r1", "wide.u32 %rd3, %r4").replace("mul", "mov.u32 %r4, %ctaid.x; mul")
+        + PUT + GOT + AT, 8, 16,
+    ),
+    "a constant": (OWN + COPY.replace("PLACE", "%rd2") + "mov.u64 %rd3, {0}; " + PUT + GOT + OF + AT, 8, 16),
+    "a constant by a branch": (
+        OWN + "mov.u64 %rd3, 0; and.b32 %r4, %r1, 1; setp.eq.u32 %p1, %r4, 0; @%p1 bra E; mov.u64 %rd3, {0}; "
+        "E: " + PUT + GOT + OF + AT, 8, 16,
+    ),
+    "a copied word and a constant": (
+        OWN + COPY.replace("PLACE", "%rd2") + "add.s64 %rd3, %rd2, {0}; " + PUT + GOT + AT, 8, 16,
+    ),
+    "a copied word": (
+        OWN + COPY.replace("PLACE", "%rd2") + "mov.b64 %rd3, %rd2; " + PUT + GOT
+        + COPY.replace("PLACE", "%rd5+{0}"), 8, 16,
+    ),
+    "two halves": (
+        MIXED + LOW + "st.shared.v2.u32 [%r6], {%r4, %r5}; bar.sync 0; " + GOT + AT, 8, 16,
+    ),
+    "a generic store": (
+        MIXED + "cvt.u64.u32 %rd6, %r6; cvta.shared.u64 %rd6, %rd6; st.u64 [%rd6], %rd3; bar.sync 0; " + GOT
+        + AT, 8, 16,
+    ),
+    "global memory": (
+        MIXED + "ld.param.u64 %rd7, [b]; mul.wide.u32 %rd6, %r1, 8; add.s64 %rd7, %rd7, %rd6; "
+        "st.global.u64 [%rd7], %rd3; ld.global.u64 %rd5, [%rd7]; " + AT, 8, 16,
+    ),
+    "a word that is exchanged": (MIXED + "atom.shared.exch.b64 %rd5, [%r6], %rd3; " + AT, 8, 16),
+    "a counter": (
+        OWN + "ld.param.u64 %rd7, [b]; atom.global.add.u64 %rd5, [%rd7], {0}; " + OF + AT, 8, 16,
+    ),
+    "a sum": (OWN + "red.shared.add.u64 [%r6], %rd3; bar.sync 0; " + GOT + OF + AT, 8, 16),
+    "another lane's number and a loaded word": (
+        MIXED + LOW + "shfl.sync.bfly.b32 %r4, %r4, 1, 31, -1; mov.b64 %rd5, {%r4, %r5}; " + AT, 8, 16,
+    ),
+    "the lane's before": (
+        MIXED + LOW + "shfl.sync.up.b32 %r4, %r4, 1, 0, -1; mov.b64 %rd5, {%r4, %r5}; " + AT, 8, 16,
+    ),
+}  # fmt: skip
+#: The caller's to align, too.
+BESIDE = {
+    "a flag": (
+        "st.shared.u32 [kept+8], 8; st.shared.u64 [kept], %rd2; bar.sync 0; ld.shared.u64 %rd5, [kept]; " + AT
+    ),
+    "a number elsewhere": (
+        OWN.format(8) + "st.shared.u64 [other], %rd3; mov.b64 %rd3, %rd2; " + PUT + GOT + AT
+    ),
+    "a loaded index": (
+        OWN.format(8) + "ld.global.u64 %rd3, [%rd1+8]; " + PUT + GOT + OF + AT
+    ),
+    "a word and a constant": OWN.format(8) + "add.s64 %rd3, %rd2, 8; " + PUT + GOT + AT,
+    "results in floating point": (
+        OWN.format(8) + "ld.global.f32 %f1, [%rd1+8]; mul.f32 %f1, %f1, %f1; st.shared.f32 [%r6], %f1; "
+        "st.shared.f32 [%r6+4], 0f3F800000; bar.sync 0; " + GOT + OF + AT
+    ),
+}  # fmt: skip
+MEMORY = ".shared .align 8 .b8 kept[2048]; .shared .align 8 .b8 other[1024]; "
 
 
-def test_numbers_that_a_thread_keeps_in_shared_memory_are_not_followed() -> None:
-    own = "shl.b32 %r8, %r1, 3; mov.u32 %r7, kept; add.u32 %r6, %r7, %r8; mul.wide.u32 %rd3, %r1, 8; "
-    memory = ".shared .align 8 .b8 kept[1024]; "
-    assert hidden(memory + own + KEPT.replace("WORD", "%rd3"))
-    assert hidden(memory + own + "ld.param.u32 %r5, [n]; cvt.u64.u32 %rd6, %r5; add.s64 %rd3, %rd3, %rd6; "
-                  + KEPT.replace("WORD", "%rd3"))  # fmt: skip
-    loaded = "ld.global.u64 %rd3, [%rd1+8]; "
-    assert not hidden(memory + own + loaded + KEPT.replace("WORD", "%rd3"))
+@pytest.mark.parametrize("name", THROUGH)
+def test_what_a_kernel_makes_and_stores_is_not_the_callers(name: str) -> None:
+    body, bad, good = THROUGH[name]
+    assert hidden(MEMORY + body.replace("{0}", str(bad)))
+    assert not hidden(MEMORY + body.replace("{0}", str(good)))
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_data_that_is_stored_stays_the_callers(name: str) -> None:
+    assert not hidden(MEMORY + BESIDE[name])
+
+
+def test_constants_in_floating_point_are_not_the_callers() -> None:
+    made = "mov.f32 %f1, 0f41000000; cvt.rzi.u64.f32 %rd5, %f1; " + OF + COPY.replace("PLACE", "%rd2") + AT
+    assert hidden(made)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import syncverify
-from syncverify.frontends.ptx.analysis.counted_blocks import steering_counts, unfenced_count
+from syncverify.frontends.ptx.analysis.counted_blocks import steering_counts, unacquired_read, unfenced_count
 from syncverify.frontends.ptx.analysis.pointer_provenance import Origins
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.parser import parse
@@ -56,6 +56,25 @@ def test_a_write_before_the_count(count: str, published: bool) -> None:
     counts = steering_counts(flow, {"%r2"})
     assert len(counts) == 1
     assert (unfenced_count(flow, counts, Origins(flow, fine=False)) is None) == published
+
+
+@pytest.mark.parametrize(
+    "count, load, acquired",
+    [
+        ("fence.acq_rel.gpu; atom.relaxed.gpu.global.add.u32 %r2, [%rd2], 1; fence.acq_rel.gpu;", "", True),
+        ("atom.acq_rel.gpu.global.add.u32 %r2, [%rd2], 1;", "", True),
+        ("fence.acq_rel.gpu; atom.relaxed.gpu.global.add.u32 %r2, [%rd2], 1;", ".volatile", True),
+        ("fence.acq_rel.gpu; atom.relaxed.gpu.global.add.u32 %r2, [%rd2], 1;", "", False),
+        ("fence.acq_rel.gpu; atom.relaxed.gpu.global.add.u32 %r2, [%rd2], 1; fence.acq_rel.cta;", "", False),
+        ("fence.acq_rel.gpu; atom.acquire.cta.global.add.u32 %r2, [%rd2], 1;", "", False),
+        ("atom.release.gpu.global.add.u32 %r2, [%rd2], 1;", "", False),
+    ],
+)
+def test_a_read_behind_the_count(count: str, load: str, acquired: bool) -> None:
+    text = KERNEL.replace("COUNT", count).replace("ld.global.u32 %r5", f"ld{load}.global.u32 %r5")
+    flow = Flow(parse(text).entries[0])
+    counts = steering_counts(flow, {"%r2"})
+    assert (unacquired_read(flow, counts, Origins(flow, fine=False)) is None) == acquired
 
 
 #: part[b] = t; FIRST; if (t == 0) last = count == 2; SECOND; a barrier tells all whether theirs is the last

@@ -136,3 +136,19 @@ def test_the_end_may_be_bounded_data() -> None:
 @pytest.mark.parametrize("end", ["%r1"])
 def test_an_end_that_nothing_bounds_bounds_nothing(end: str) -> None:
     assert Loop("behind", 0, 1, "lt", 0, 4, bound=end).ranges() == (None, None)
+
+
+#: Loops that data ends: the counter is compared in each turn, or only around the access.
+ENDED_BY_DATA = (
+    "L: setp.lt.u32 %p1, %r3, 64; @!%p1 bra {other}; {use} N: add.u32 %r3, %r3, 0x1000000; "
+    "add.u32 %r4, %r4, 4; ld.param.u32 %r5, [n]; setp.ne.u32 %p2, %r5, 0; @%p2 bra L; E:"
+)
+
+
+@pytest.mark.parametrize(("other", "bounded"), [("E", True), ("N", False)])
+def test_a_counter_that_may_wrap_bounds_nothing(other: str, bounded: bool) -> None:
+    lines = ENDED_BY_DATA.format(other=other, use=USE.format(at="%r4"))
+    function = parse(TEXT.format(start=0, ahead=0, lines=lines)).entries[0]
+    k = next(n for n, i in enumerate(function.body) if i.op == "st")
+    found = AddressRanges(Flow(function), {"s": PLACE}, (1, 1, 1)).reached(k).places
+    assert found == (Interval(PLACE, PLACE, 0) if bounded else None)

@@ -168,7 +168,7 @@ def test_slots_are_apart_in_executions(seed: int) -> None:
 
 def _verdict(text: str) -> str:
     facts = {"kernel": {"k": {"grid": [1], "block": [THREADS]}}}
-    (report,) = syncverify.check(text, facts=facts, scope=ScopeKind.ALL, advice=False)
+    (report,) = syncverify.check(text, facts=facts, scope=ScopeKind.ALL, replay=False, advice=False)
     return str(report.verdict)
 
 

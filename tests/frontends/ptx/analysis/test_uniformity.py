@@ -47,6 +47,35 @@ LOAD = f"{TID} ld.param.u64 %rd1, [p]; mul.wide.u32 %rd4, %r1, 4; add.s64 %rd2, 
         (f"{TID} shl.b32 %r2, %r1, 4; and.b32 %r3, %r2, 48;", "%r3", 3),
         (f"{TID} shr.u32 %r2, %r1, 7;", "%r2", 0),  # no thread of this block has that bit
         ("mov.u32 %r1, %laneid;", "%r1", LANES),
+        # the sign of what is never negative; that of bits which are shifted there, or cut off
+        (f"{TID} add.u32 %r2, %r1, 9; shr.s32 %r3, %r2, 31;", "%r3", 0),
+        (f"{TID} shl.b32 %r2, %r1, 24; shr.s32 %r3, %r2, 31;", "%r3", 0),
+        (f"{TID} shl.b32 %r2, %r1, 30; shr.s32 %r3, %r2, 31;", "%r3", 2),
+        (f"{TID} and.b32 %r2, %r1, 0x80000000; shl.b32 %r3, %r1, 29; or.b32 %r4, %r2, %r3; "
+         "shr.s32 %r5, %r4, 31;", "%r5", 4),
+        (f"{TID} mul.lo.u32 %r2, %r1, 0x40000000; shr.s32 %r3, %r2, 31;", "%r3", 2),
+        (f"{TID} shl.b32 %r2, %r1, 1; cvt.s32.s8 %r3, %r2; shr.s32 %r4, %r3, 31;", "%r4", 0x40),
+        (f"{TID} cvt.s8.u32 %r2, %r1; shr.u32 %r3, %r2, 31;", "%r3", 0),
+        (f"{TID} shl.b32 %r2, %r1, 1; cvt.s8.u32 %r3, %r2; shr.u32 %r4, %r3, 31;", "%r4", 0x40),
+        (f"{TID} shl.b32 %r2, %r1, 1; cvt.s8.u8 %r3, %r2; and.b32 %r4, %r1, 1; shl.b32 %r5, %r4, 9; "
+         "add.u32 %r6, %r3, %r5; shr.u32 %r7, %r6, 10;", "%r7", 0x41),
+        # two numbers in one word
+        (f"{TID} shl.b32 %r2, %r1, 9; cvt.pack.sat.u16.s32 %r3, %r2, %r1; shr.s32 %r4, %r3, 31;",
+         "%r4", 0x7F),
+        (f"{TID} shl.b32 %r2, %r1, 24; add.u16x2 %r3, %r2, %r2; shr.s32 %r4, %r3, 31;", "%r4", 0x7F),
+        # a loop that makes a number of itself
+        (f"{TID} mov.u32 %r2, %r1; L: shr.u32 %r3, %r2, 1; cvt.u64.u32 %rd1, %r3; cvt.u32.u64 %r2, %rd1; "
+         "setp.ne.u32 %p1, %r2, 0; @%p1 bra L; shr.s32 %r4, %r2, 31;", "%r4", 0),
+        # the bits of a float are not those of its number
+        (f"{TID} and.b32 %r2, %r1, 0x70; cvt.rn.f32.u32 %f1, %r2; mov.b32 %r3, %f1; and.b32 %r4, %r1, 1; "
+         "shl.b32 %r5, %r4, 23; add.u32 %r6, %r3, %r5; shr.u32 %r7, %r6, 24;", "%r7", 0x71),
+        # who has a lane above; every lane is one of the warp
+        ("ld.param.u32 %r1, [n]; shfl.sync.down.b32 %r2|%p1, %r1, 1, 31, -1;", "%p1", LANES),
+        ("ld.param.u32 %r1, [n]; shfl.sync.idx.b32 %r2|%p1, %r1, 1, 31, -1;", "%p1", 0),
+        # local memory is each thread's own
+        ("ld.param.u64 %rd1, [p]; ld.u32 %r1, [%rd1];", "%r1", TIME | BLOCK),
+        (".local .align 4 .b8 own[4]; mov.u64 %rd1, own; cvta.local.u64 %rd2, %rd1; ld.u32 %r1, [%rd2];",
+         "%r1", EVERY),
         ("ld.param.f32 %f1, [x]; mul.f32 %f2, %f1, 0f40000000;", "%f2", 0),
         ("mov.u32 %r1, %ctaid.x; cvt.rn.f32.u32 %f1, %r1;", "%f1", BLOCK),
         (f"{TID} cvt.rn.f32.u32 %f1, %r1;", "%f1", 0x7F),
@@ -380,3 +409,13 @@ def test_what_an_instruction_reads_is_looked_up_once_for_all_stores(monkeypatch:
         if i.op == "st":
             assert u.loads_behind(k, ["%f5"]) == {load}
     assert len(looked_up) < 4 * length
+
+
+def test_what_is_said_never_to_change_decides_alike_only_where_the_kernel_writes_nothing() -> None:
+    body = "ld.param.u64 %rd1, [p]; ld.global.nc.u32 %r1, [%rd1]; setp.eq.u32 %p1, %r1, 5; @%p1 bra E; E:"
+    flow = Flow(parse(HEAD.format(body=body), "k.ptx").entries[0])
+    (branch,) = (k for k, i in enumerate(flow.body) if i.op == "bra")
+    loads = [k for k, i in enumerate(flow.body) if i.op == "ld" and "nc" in i.mods]
+    uniformity = Uniformity(flow, (128, 1, 1))
+    assert uniformity.decided_alike(branch, loads)
+    assert not uniformity.decided_alike(branch, ())

@@ -30,6 +30,9 @@ def endless(turn: str, guard: str = "%p1") -> bool:
         ("add.u16 %rs1, %rs1, 1; cvt.u32.u16 %r2, %rs1; setp.lt.s32 %p1, %r2, 65536;", "%p1"),
         ("add.s32 %r1, %r1, 1; and.b32 %r2, %r1, 3; setp.eq.s32 %p1, %r2, 4;", "!%p1"),
         ("add.s32 %r1, %r1, 1; and.b32 %r2, %r1, 3; setp.ge.s32 %p1, %r2, 0;", "%p1"),
+        # even numbers, beside an odd one, also where they wrap
+        ("add.u16 %rs1, %rs1, 2; setp.ne.s16 %p1, %rs1, 7;", "%p1"),
+        ("add.u16 %rs1, %rs1, 4; setp.eq.s16 %p1, %rs1, -3; add.u16 %rs1, %rs1, 2;", "!%p1"),
         ("setp.lt.u32 %p1, %r9, 7;", "%p1"),
         ("setp.eq.b32 %p1, 0, 0;", "%p1"),
         ("setp.ne.b32 %p1, 1, 0;", "%p1"),
@@ -49,6 +52,10 @@ def test_an_exit_that_nobody_takes(turn: str, guard: str) -> None:
         ("add.s32 %r1, %r1, 1; and.b32 %r2, %r1, -4; setp.lt.u32 %p1, %r2, 256;", "%p1"),
         ("add.u16 %rs1, %rs1, 1; cvt.u32.u16 %r2, %rs1; setp.lt.s32 %p1, %r2, 65535;", "%p1"),
         ("add.s16 %rs1, %rs1, 1; cvt.s32.s16 %r2, %rs1; setp.ge.s32 %p1, %r2, 0;", "%p1"),
+        ("add.u16 %rs1, %rs1, 2; setp.ne.s16 %p1, %rs1, 8;", "%p1"),
+        ("add.u16 %rs1, %rs1, 3; setp.ne.s16 %p1, %rs1, 7;", "%p1"),  # after it has wrapped
+        ("add.u16 %rs1, %rs1, 4; setp.eq.s16 %p1, %rs1, -2; add.u16 %rs1, %rs1, 3;", "!%p1"),
+        ("add.u32 %r1, %r1, 2; setp.ne.s32 %p1, %r1, 7;", "%p1"),  # from any thread's number
         ("setp.eq.b32 %p1, 0, 0;", "!%p1"),
         ("setp.ne.b32 %p1, 0, 0;", "%p1"),
         ("setp.eq.b32 %p1, 0, 0; @%p1 bra END;", "%p2"),

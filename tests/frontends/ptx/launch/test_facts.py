@@ -278,6 +278,8 @@ def test_numbers_that_cannot_be(values: dict[str, int], match: str) -> None:
         ("params.3 = {tensormap = 'A', box = [0]}", "from 1 to 256"),
         ("params.3 = {tensormap = 'A', box = 64}", "one to five sizes"),
         ("params.3 = {tensormap = 'A', dtype = 'u8', box = [64], bytes = 65}", "the box has 64 bytes"),
+        ("params.3 = {tensormap = 'A', dtype = 'u8', box = [40]}", "no multiple of 16"),
+        ("params.3 = {tensormap = 'A', dtype = 'f16', box = [128], swizzle = '128B'}", "swizzle spans 128"),
         ("params.0 = [{bytes = 'xyz', at = 0}]", "hexadecimal"),
         ("params.4 = 1e40", "beyond the largest f32"),
         ("params.4 = 'x'", "give a number"),

@@ -132,6 +132,7 @@ class _Rotation:
         t.clock.m = self.row(t.clock.m)
         t.release_fence = None if t.release_fence is None else self.row(t.release_fence)
         t.acquirable = None if t.acquirable is None else self.row(t.acquirable)
+        t.acquirable_far = None if t.acquirable_far is None else self.row(t.acquirable_far)
         t.issues = [self.row(m) for m in t.issues]
         t.operands = [
             (ring.footprint(o[0], by), o[1], ring.footprint(o[2], by), *o[3:]) if o else o for o in t.operands
@@ -157,6 +158,7 @@ class _Rotation:
 
     def generation(self, g: Generation) -> None:
         g.m, g.con, g.previous = self.once(g.m), self.times(g.con), self.times(g.previous)
+        g.near = {cta: self.once(m) for cta, m in g.near.items()}
 
     # ------------------------------------------------------------ barriers
 

@@ -61,8 +61,8 @@ from syncverify.symbolic.context import NotConcrete
 FIELD_COVERAGE: dict[type, tuple[str, str]] = {
     LaneClass: (
         "cls agent clock time answer event parked blocked done waits_on bulk cp mma columns registers fences "
-        "collectives fragments fenced release_fence release_scope acquirable polled setmaxnregs unsure "
-        "cluster_owed met meeting issues operands products stores exit_site",
+        "collectives fragments fenced release_fence release_scope acquirable acquirable_far polled "
+        "setmaxnregs unsure cluster_owed met meeting issues operands products stores exit_site",
         "info n emitted meant asyncs launched proxy_fences syncs group_waits idle_waits "
         "release_site seen suspect last_bulk last_mma",
     ),
@@ -81,7 +81,7 @@ FIELD_COVERAGE: dict[type, tuple[str, str]] = {
         "execution",
         "fresh over position issue parts",
     ),
-    Generation: ("m con previous waiting", "sites pasts"),
+    Generation: ("m con previous waiting near", "sites pasts"),
     Named: ("auto column gen red partial ahead collective", "last mask"),
     Cluster: ("auto column gen last", ""),
     Request: ("cta group number sites registers need inc pasts times", "site position"),
@@ -249,7 +249,8 @@ class CanonicalState(Thresholds):
             t.exit_site,
             open_accesses(t.stores),
             (self.keep(t.clock.m), self.own(t)),
-            (self.keep(t.release_fence), t.release_scope, self.keep(t.acquirable)),
+            (self.keep(t.release_fence), t.release_scope),
+            (self.keep(t.acquirable), self.keep(t.acquirable_far)),
             tuple(sorted(t.columns.items())),
             self.groups(t),
             tuple(sorted(reg for reg, r in t.registers.items() if not r.used)),
@@ -346,7 +347,10 @@ class CanonicalState(Thresholds):
         if g is None:
             return None
         waiting = tuple(sorted(t.cls for t in g.waiting))
-        return (self.keep(g.m), self.ranks(g.con), self.ranks(g.previous), waiting)
+        return (self.keep(g.m), self.near(g), self.ranks(g.con), self.ranks(g.previous), waiting)
+
+    def near(self, g: Generation) -> Hashable:
+        return tuple((cta, self.keep(m)) for cta, m in sorted(g.near.items()))
 
     def named(self, n: Any) -> Hashable:
         a = n.auto

@@ -124,6 +124,7 @@ class _Copy:
             collectives=list(t.collectives),
             fragments={k: list(v) for k, v in t.fragments.items()},
             acquirable=None if t.acquirable is None else t.acquirable.copy(),
+            acquirable_far=None if t.acquirable_far is None else t.acquirable_far.copy(),
             polled=dict(t.polled),
             seen=dict(t.seen),
             issues=list(t.issues),
@@ -197,6 +198,7 @@ class _Copy:
             [self.threads[id(t)] for t in g.waiting],
             dict(g.sites),
             dict(g.pasts),
+            {cta: self.matrix(m) for cta, m in g.near.items()},
         )
 
     def named(self, n: Named) -> Named:

@@ -1,0 +1,66 @@
+"""Gradients of embeddings with few rows are products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="the extra torch is not installed")
+
+import torch.nn.functional as F  # noqa: E402
+
+import syncverify.torch as sv  # noqa: E402
+from syncverify.torch import embeddings, table  # noqa: E402
+from tests.torch.compiled import draw  # noqa: E402
+
+PLACES = (256, 128)
+
+
+def plain(grad: Any, indices: Any, rows: int, padding: int) -> Any:
+    return torch.ops.aten.embedding_dense_backward(grad, indices, rows, padding, False)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("padding", [-1, 3])
+def test_sums_are_those_of_each_row(dtype: Any, padding: int) -> None:
+    """Some rows are never chosen, and one is left out."""
+    indices = torch.randint(0, 20, PLACES)
+    grad = draw(*PLACES, 6).to(dtype)
+    made = embeddings.backward(grad, indices, 32, padding, False)
+    wanted = plain(grad.double(), indices, 32, padding)
+    assert made.dtype == dtype and made.shape == (32, 6) and not made[20:].any()
+    rel = {torch.float32: 1e-5, torch.bfloat16: 5e-3, torch.float64: 1e-12}[dtype]
+    torch.testing.assert_close(made.double(), wanted, rtol=rel, atol=rel * 10)
+
+
+@pytest.mark.parametrize(
+    ("rows", "places", "by_frequency"),
+    [(1000, PLACES, False), (32, (64, 64), False), (32, (257, 129), False), (32, PLACES, True)],
+    ids=["many rows", "few places", "an odd number of places", "by frequency"],
+)
+def test_others_are_inductors(rows: int, places: tuple[int, int], by_frequency: bool) -> None:
+    indices = torch.randint(0, rows, places)
+    assert embeddings.backward(draw(*places, 4), indices, rows, -1, by_frequency) is NotImplemented
+
+
+def test_a_bias_of_distances() -> None:
+    """As T5 has it: nothing of its gradient is added in memory."""
+    near = (torch.arange(128)[None, :] - torch.arange(256)[:, None]).clamp(-8, 7) + 8
+    weight = draw(16, 4).requires_grad_()
+    scores = draw(4, 256, 128)
+
+    def attention(w: Any) -> Any:
+        return (scores + F.embedding(near, w).permute(2, 0, 1)).softmax(-1).square().sum()
+
+    torch._dynamo.reset()
+    backend = sv.make_backend({"runner": "reference"})
+    (made,) = torch.autograd.grad(torch.compile(attention, backend=backend)(weight), weight)
+    (wanted,) = torch.autograd.grad(attention(weight.double()), weight)
+    torch.testing.assert_close(made.double(), wanted.double(), rtol=1e-4, atol=1e-5)
+
+
+def test_inductor_is_asked_for_others() -> None:
+    decomposed = table.decompositions()[torch.ops.aten.embedding_dense_backward.default]
+    grad, indices = draw(8, 8, 4), torch.randint(0, 1000, (8, 8))
+    torch.testing.assert_close(decomposed(grad, indices, 1000, -1, False), plain(grad, indices, 1000, -1))
