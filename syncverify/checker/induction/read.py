@@ -1052,17 +1052,21 @@ class Reader:
             trips[self.trips(with_trips, at, start)] = None
         return trips, full
 
-    def tiles(
-        self, header: Header, here: Mapping[Residue, list[Leaf]]
-    ) -> tuple[TilesText, dict[Residue, list[Leaf]], Term, Term]:
-        """Loops around loops: the steps of all tiles are counted on."""
-        self.once(header)
+    def tiles_begun(self, header: Header, here: Mapping[Residue, list[Leaf]]) -> None:
+        """Accepts that all who come to a loop of tiles are at the first one of theirs."""
         for r, some in here.items():
             if r != (0, 0) or header.begins or header.ahead:
                 raise NotReadError("steps before the first tile")
             for leaf in some:
                 self.arrive_behind(leaf, header, 0, 0, header.first)
         self.each = header.first, header.stride
+
+    def tiles(
+        self, header: Header, here: Mapping[Residue, list[Leaf]]
+    ) -> tuple[TilesText, dict[Residue, list[Leaf]], Term, Term]:
+        """Loops around loops: the steps of all tiles are counted on."""
+        self.once(header)
+        self.tiles_begun(header, here)
         heads, ends = self.tile_ways(header)
         if not heads:
             return self.tiles_of_a_step(header, here, ends)
@@ -1143,7 +1147,8 @@ class Reader:
         count = self.bound_of_tiles(back, ends, tile, 2)
         body, after = self.parted(header, back, ends, (tile, U, tile), count)
         self.entered(here, count - header.first - 1)
-        text_ = TilesText(count, (Trip((), num(1)),), True, "", (body,), *self.each)
+        trip, (first, stride) = (Trip((), num(1)),), self.each
+        text_ = TilesText(count, trip, full=True, function="", body=(body,), first=first, stride=stride)
         if header.stride == 1:
             return text_, {(r + 1, q): some for (r, q), some in after.items()}, count, count
         if self.target(after) is not None:

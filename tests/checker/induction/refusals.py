@@ -397,7 +397,7 @@ BACKED: dict[str, Backed] = {
     "read.present: whether an operation is executed is not known": _backed(
         "`without` compares the events with those of the way"
     ),
-    "read.tiles: steps before the first tile": _backed(
+    "read.tiles_begun: steps before the first tile": _backed(
         "tiles count from 0, and registers have to hold what is claimed of step 0"
     ),
     "read.tile_ways: a tile without its loop": _backed(
