@@ -8,8 +8,9 @@ one row is asked, too, and all have to agree.
 
 Where nothing bounds a block, usual ones are asked in the same way. There are many more that a kernel may be
 launched with, so more is demanded. A block that does not fit is put aside only if it has more threads than
-the largest array has elements, or no more than one that is proved. Else an index that is wrong by one would
-be proved for blocks of half the size. A refutation rests on a race of the same two lines in all of them.
+the largest array has elements, or no more than one that is proved, or if fewer rows of its length fit, where
+rows overlap. Else an index that is wrong by one would be proved for blocks of half the size. A refutation
+rests on a race of the same two lines in all of them.
 
 See docs/decisions/block-size-from-a-bound.md.
 """
@@ -81,9 +82,19 @@ def _all_proved(task: Task, found: Sequence[Tried], meant: Sequence[Tried]) -> b
         return False
     if len(meant) < _SEVERAL and len(found) < len(asked_blocks(task)):
         return False
-    most = max(prod(t.block) for t in meant)
-    most_elements = room(task)
-    return all(prod(t.block) <= most or prod(t.block) > most_elements for t in found if t not in meant)
+    return all(t in meant or _aside(t, meant, room(task)) for t in found)
+
+
+def _aside(t: Tried, meant: Sequence[Tried], elements: int) -> bool:
+    """Whether a block that does not fit is no sign of a mistake, beside those that are proved: it is no
+    larger; or larger than any array; or it has too many rows, as rows of its length fit where they are fewer.
+    """
+    threads = prod(t.block)
+    if threads > elements or any(threads <= prod(m.block) for m in meant):
+        return True
+    return t.overlaps and any(
+        m.block[0] >= t.block[0] and prod(m.block[1:]) < prod(t.block[1:]) for m in meant
+    )
 
 
 def _one_race(meant: Sequence[Tried]) -> bool:

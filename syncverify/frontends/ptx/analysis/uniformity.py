@@ -761,11 +761,8 @@ class Uniformity:
         match i.op:
             case "mov" | "cvta" if len(ops) == 1:
                 return held[0]
-            case "cvt" if i.mods[-1][:1] == "u" or self._positive_once(ops[0]):
-                bits = min(width(i.mods[-1]), width(i.mods[-2]))
-                cut = held[0] & (1 << bits) - 1
-                negative = i.mods[-2][:1] == "s" and cut >> width(i.mods[-2]) - 1
-                return _ALL_BITS if negative else cut
+            case "cvt":
+                return self._maybe_converted(i, held[0])
             case "and" if len(ops) == 2:
                 return held[0] & held[1]
             case "or" | "xor" if len(ops) == 2:
@@ -780,6 +777,18 @@ class Uniformity:
                 found_bits = _multiples(held[0], held[1])
                 return found_bits if i.op == "mul" else _from(_lowest(found_bits | held[2]))
         return _ALL_BITS
+
+    def _maybe_converted(self, i: Instr, held: int) -> int:
+        """The same of a conversion: a sign fills the upper bits."""
+        to, of = i.mods[-2:]
+        sizes, source = (width(of), width(to)), i.operands[1]
+        own = isinstance(source, Reg) and self._width(source.name) == sizes[0]
+        whole = own and self._positive_once(source)
+        for type_, size in zip((of, to), sizes, strict=True):
+            held &= (1 << size) - 1
+            if type_[0] == "s" and held >> size - 1 and not (whole and type_ is of):
+                return _ALL_BITS
+        return held
 
     def _maybe_special(self, name: str) -> int:
         axis = "xyz".find(name[-1]) if name[-2:-1] == "." else -1
@@ -839,37 +848,60 @@ class Uniformity:
             return False
         if i.op == "cvt":
             held = min([width(types[0]), *(width(m) for m in types if kind(m) == "s")])
-            return self._greatest(i.operands[1]) >> held - 1 > 0
+            return (self._greatest(i.operands[1]) or 0) >> held - 1 > 0
         bits = width(types[-1]) * (2 if "wide" in i.mods else 1)
-        return self._result_of(i) >> bits - 1 > 0
+        return (self._result_of(i) or 0) >> bits - 1 > 0
 
-    def _greatest(self, op: Operand, depth: int = 0) -> int:
-        """The greatest number that thread numbers and constants make an operand; 1 for what has no bound."""
+    def _greatest(self, op: Operand) -> int | None:
+        """The greatest number that numbers of threads and constants make an operand; 1 for other special
+        registers, and in place of what a loop makes of itself. None: nothing is known."""
         if isinstance(op, Imm):
             return op.value & _ALL_BITS
-        maybe = self._maybe(op)
-        if maybe < 2 * _SIGN:
-            return maybe
-        found: Sequence[int] = self._definitions.get(op.name, ()) if isinstance(op, Reg) else ()
-        if depth > _DEEPEST or len(found) > 3:
-            return 1
-        return max([1, *(self._result_of(self.body[k], depth) for k in found)])
+        if isinstance(op, Special):
+            most = self._maybe_special(op.name)
+            return most if most < 2 * _SIGN else 1
+        if not isinstance(op, Reg):
+            return None
+        if op.name not in self._bounds:
+            self._bounds[op.name] = 1
+            found = [self._result_of(self.body[k]) for k in self._definitions.get(op.name, ())]
+            known = [x for x in found if x is not None]
+            self._bounds[op.name] = max(known) if known and len(known) == len(found) else None
+        return self._bounds[op.name]
 
-    def _result_of(self, i: Instr, depth: int = 0) -> int:
+    @cached_property
+    def _bounds(self) -> dict[str, int | None]:
+        return {}
+
+    def _result_of(self, i: Instr) -> int | None:
         """The same of what an instruction makes."""
-        ops = [self._greatest(x, depth + 1) for x in i.operands[1:]]
+        whole = (1 << width(i.mods[-1])) - 1 if i.mods and kind(i.mods[-1]) in ("u", "b") else None
+        ops = [self._greatest(x) for x in i.operands[1:]]
+        numbers = [x.value for x in i.operands[1:] if isinstance(x, Imm) and x.value >= 0]
+        if i.op == "and" and numbers:
+            return min(numbers)
+        if i.op in ("shr", "cvt") and ops[0] is None:
+            by = ops[1] if i.op == "shr" else 0
+            return None if whole is None or by is None else whole >> min(by, 64)
+        some = [x for x in ops if x is not None]
+        if not some or len(some) < len(ops):
+            return None
         match i.op:
             case "add" | "or":
-                return sum(ops)
+                return sum(some)
             case "mul" | "mad":
-                return ops[0] * ops[1] + sum(ops[2:])
+                return some[0] * some[1] + sum(some[2:])
             case "shl":
-                return ops[0] << min(ops[1], 64)
-            case "mov" | "cvt" | "max" | "min" | "div" | "shr":
-                return max(ops[:1] if i.op in ("div", "shr") else ops)
-            case "rem":
-                return max(ops[1] - 1, 0) if isinstance(i.operands[2], Imm) else ops[0]
-        return 1
+                return some[0] << min(some[1], 64)
+            case "shr":
+                return some[0] >> min(some[1], 64)
+            case "rem" if isinstance(i.operands[2], Imm):
+                return max(some[1] - 1, 0)
+            case "mov" | "cvt" | "div" | "rem":
+                return some[0]
+            case "max" | "min" | "and":
+                return max(some)
+        return None
 
     def whole(self, mask: Operand, k: int) -> bool:
         """Whether a mask names all lanes."""

@@ -59,6 +59,9 @@ LOAD = f"{TID} ld.param.u64 %rd1, [p]; mul.wide.u32 %rd4, %r1, 4; add.s64 %rd2, 
         (f"{TID} shl.b32 %r2, %r1, 1; cvt.s8.u32 %r3, %r2; shr.u32 %r4, %r3, 31;", "%r4", 0x40),
         (f"{TID} shl.b32 %r2, %r1, 1; cvt.s8.u8 %r3, %r2; and.b32 %r4, %r1, 1; shl.b32 %r5, %r4, 9; "
          "add.u32 %r6, %r3, %r5; shr.u32 %r7, %r6, 10;", "%r7", 0x41),
+        # a loop that makes a number of itself
+        (f"{TID} mov.u32 %r2, %r1; L: shr.u32 %r3, %r2, 1; cvt.u64.u32 %rd1, %r3; cvt.u32.u64 %r2, %rd1; "
+         "setp.ne.u32 %p1, %r2, 0; @%p1 bra L; shr.s32 %r4, %r2, 31;", "%r4", 0),
         # the bits of a float are not those of its number
         (f"{TID} and.b32 %r2, %r1, 0x70; cvt.rn.f32.u32 %f1, %r2; mov.b32 %r3, %f1; and.b32 %r4, %r1, 1; "
          "shl.b32 %r5, %r4, 23; add.u32 %r6, %r3, %r5; shr.u32 %r7, %r6, 24;", "%r7", 0x71),
