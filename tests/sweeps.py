@@ -131,8 +131,6 @@ PARTS = {
     "frontends/ptx/exec/test_array_ends.py::test_what_leaves_an_array_for_the_next": 6,
     "frontends/ptx/exec/test_decisions_of_a_block.py::test_a_loop_whose_threads_may_part_or_race": 2,
     "frontends/ptx/exec/test_early_exit.py::test_lanes_of_a_warp_that_goes_on": 4,
-    "frontends/ptx/isa/test_table.py::test_each_modifier_is_noticed": 2,
-    "frontends/ptx/isa/test_table.py::test_what_a_row_describes_is_of_that_row": 2,
     "frontends/ptx/launch/test_loaded_words.py::test_words_that_do_not_prove": 2,
     "frontends/ptx/launch/test_tables_by_value.py::test_an_entry_that_parts_the_threads_is_not_proved": 2,
     "frontends/ptx/syntax/test_fuzz.py::test_mutants_have_a_verdict_or_an_error": 8,

@@ -1,11 +1,12 @@
-"""Is following a proof cheaper than finding it? `recheck` beside `check --require kernel`, by drawn kernels.
+"""Is following a proof cheaper than finding it? `recheck` beside `check`, by drawn kernels.
 
-    python -m benchmarks.checker.kernel_recheck --group corpus --draw 12 --seed 7 [--until 60]
+    python -m benchmarks.checker.kernel_recheck --group corpus --draw 12 --seed 7 [--until 60] [--jobs 1]
 
 ``corpus``: its good files of PTX and IR; ``real`` and ``exact``: kernels of the real cache that are recorded
 as proved for every size, and at exact sizes. Each command is a process of its own: its processor seconds are
-those of the whole command.
-``--until``: after so many of them nothing new begins, and the kernels that are left are said to be not asked.
+those of the whole command. `check` is asked as it is, and with `--require kernel` for the certificate; the
+first is what `recheck` stands beside. ``--until``: after so many seconds nothing new begins, and the kernels
+that are left are said to be not asked.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from tests.system.real.cache import kernels
@@ -62,33 +65,39 @@ def run(*words: str | Path) -> tuple[int | None, float]:
     return status, spent() - before
 
 
-def row(drawn: Drawn, folder: Path) -> str:
-    """What both commands say of a kernel, and take."""
+def row(drawn: Drawn, until: float) -> str | None:
+    """What the commands say of a kernel, and take; None once the time is over."""
+    if time.time() > until:
+        return None
     name, file, launch = drawn
-    facts = [] if launch is None else ["--launch", launch]
-    made = folder / "certificate.json"
-    made.unlink(missing_ok=True)
-    asked = ("--no-cache", "--require", "kernel", "--certificate", made)
-    said, check = run("check", file, *facts, *asked)
-    if not made.exists():
-        return f"| `{name}` | {said} | {check:.1f} s | | no certificate | |"
-    followed, again = run("recheck", made, file, *facts)
-    size = made.stat().st_size
+    facts: list[str | Path] = [] if launch is None else ["--launch", launch]
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder) / "certificate.json"
+        _, alone = run("check", file, *facts, "--no-cache")
+        asked = ("--no-cache", "--require", "kernel", "--certificate", made)
+        said, check = run("check", file, *facts, *asked)
+        if not made.exists():
+            return f"| `{name}` | {alone:.1f} s | {said} | {check:.1f} s | | no certificate | |"
+        followed, again = run("recheck", made, file, *facts)
+        size = made.stat().st_size
     over = ", over" if size > AIM else ""
     return (
-        f"| `{name}` | {said} | {check:.1f} s | {followed} | {again:.1f} s "
-        f"({check / again:.1f} times) | {size / 1000:.0f} KB{over} |"
+        f"| `{name}` | {alone:.1f} s | {said} | {check:.1f} s | {followed} | {again:.1f} s "
+        f"({alone / again:.1f} times) | {size / 1000:.0f} KB{over} |"
     )
 
 
-def rows(drawn: list[Drawn], until: float) -> Iterator[str]:
+def rows(drawn: list[Drawn], seconds: float, jobs: int) -> Iterator[str]:
     """A row for each kernel; what the time did not reach is said last."""
-    with tempfile.TemporaryDirectory() as folder:
-        for i, one in enumerate(drawn):
-            if spent() > until:
-                yield "not asked: " + ", ".join(name for name, _, _ in drawn[i:])
-                return
-            yield row(one, Path(folder))
+    until, left = time.time() + seconds, list[str]()
+    with ProcessPoolExecutor(jobs) as pool:
+        for (name, _, _), found in zip(drawn, pool.map(row, drawn, [until] * len(drawn)), strict=True):
+            if found is None:
+                left.append(name)
+            else:
+                yield found
+    if left:
+        yield "not asked: " + ", ".join(left)
 
 
 def main() -> None:
@@ -97,10 +106,11 @@ def main() -> None:
     about.add_argument("--draw", type=int, default=12)
     about.add_argument("--seed", type=int, default=0)
     about.add_argument("--until", type=float, default=60)
+    about.add_argument("--jobs", type=int, default=1)
     given = about.parse_args()
     every = of_corpus() if given.group == "corpus" else of_real("all" if given.group == "real" else "exact")
     drawn = random.Random(given.seed).sample(every, min(given.draw, len(every)))
-    for line in rows(drawn, given.until):
+    for line in rows(drawn, given.until, given.jobs):
         print(line, flush=True)
 
 

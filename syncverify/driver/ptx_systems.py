@@ -348,6 +348,9 @@ def _each_cluster(k: CheckTask, first: PtxSystem, clusters: int) -> Iterator[Out
 
 def _judged(k: CheckTask, system: PtxSystem) -> Outcome:
     """The outcome of a system, for all orders in which threads may hold locks in shared memory."""
+    if not system.tables.shared_locks.taken:
+        return _judged_alone(k, system)
+    system = _relaunched(k, system, system.launch)  # else its tables may be those of other blocks, too
     locks = system.tables.shared_locks
     if not locks.taken:
         return _judged_alone(k, system)

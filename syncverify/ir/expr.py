@@ -241,15 +241,15 @@ def evaluate(e: Expr, env: Mapping[str, int]) -> int:
             return v
         case Var(n):
             return env[n]
+        case Binary(op, a, b) if op in _BINARY:
+            found: int = _BINARY[op](evaluate(a, env), evaluate(b, env))
+            return found
         case Unary("-", a):
             return -evaluate(a, env)
         case Unary("~", a):
             return ~evaluate(a, env)
         case Unary("not", a):
             return int(not evaluate(a, env))
-        case Binary(op, a, b) if op in _BINARY:
-            found: int = _BINARY[op](evaluate(a, env), evaluate(b, env))
-            return found
         case Call("min", args):
             return min(evaluate(a, env) for a in args)
         case Call("max", args):

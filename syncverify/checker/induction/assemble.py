@@ -303,7 +303,9 @@ class Assembly:
         for m in every:
             version = version_of(m.piece.events.values())
             for kind, a in m.accesses:
-                touched = {(a.memory, at) for lo, hi in a.coverage() for at in range(lo, hi) if words}
+                near = [w for w in words if w.memory == a.memory and a.touches(w.first, w.first + w.size)]
+                some = a.coverage() if near or version is not None else ()
+                touched = {(a.memory, at) for lo, hi in some for at in range(lo, hi)}
                 if kind.writes:
                     always = m.spot.where == "straight" and not m.op.guard
                     steered.write(touched, version, m.piece.site, always=always)

@@ -17,6 +17,8 @@ ELEMENTS = {
     "u8": (np.uint8, 4), "e4m3": (ml_dtypes.float8_e4m3fn, 4), "e5m2": (ml_dtypes.float8_e5m2, 4),
     "f64": (np.float64, 1),
 }  # fmt: skip
+#: Elements of less than a byte: bits, and whether they have a sign.
+PARTS = {"s4": (4, True), "u4": (4, False), "b1": (1, False)}
 
 
 #: NumPy type of the elements of C and D that are no halves.
@@ -25,6 +27,10 @@ _NUMBERS = {"f32": np.float32, "s32": np.int32, "f64": np.float64}
 
 def values(words: Lanes, kind: str) -> npt.NDArray[np.float64]:
     """Elements of 32-bit words as numbers, along a last axis."""
+    if kind in PARTS:
+        bits, signed = PARTS[kind]
+        found = (words[..., None].astype(np.int64) >> np.arange(0, 32, bits)) & ((1 << bits) - 1)
+        return (found - ((found >> bits - 1) << bits if signed else 0)).astype(np.float64)
     dtype, count = ELEMENTS[kind]
     if kind == "tf32":
         words = words & np.uint32(0xFFFFE000)
@@ -32,25 +38,31 @@ def values(words: Lanes, kind: str) -> npt.NDArray[np.float64]:
     return out.reshape(*words.shape, count)
 
 
+def count_of(kind: str) -> int:
+    """Elements in a register."""
+    return ELEMENTS[kind][1] if kind in ELEMENTS else 32 // PARTS[kind][0]
+
+
 def rows_of_a(registers: list[Lanes], kind: str) -> npt.NDArray[np.float64]:
     """A (16 rows) from its registers, of which there are 2, 4 or 8, or 1 for 8 rows: the others are zeros."""
-    count = ELEMENTS[kind][1]
+    count = count_of(kind)
     columns = 4 * count * max(len(registers) // 2, 1)
     out = np.zeros((16, columns))
     for r, register in enumerate(registers):
-        row = GROUP + 8 * (r & 1)
+        row, found = GROUP + 8 * (r & 1), values(register, kind)
         for j in range(count):
-            out[row, count * IN_GROUP + (r >> 1) * 4 * count + j] = values(register, kind)[:, j]
+            out[row, count * IN_GROUP + (r >> 1) * 4 * count + j] = found[:, j]
     return out
 
 
 def columns_of_b(registers: list[Lanes], kind: str) -> npt.NDArray[np.float64]:
     """B (8 columns) from its registers."""
-    count = ELEMENTS[kind][1]
+    count = count_of(kind)
     out = np.zeros((4 * count * len(registers), 8))
     for r, register in enumerate(registers):
+        found = values(register, kind)
         for j in range(count):
-            out[count * IN_GROUP + r * 4 * count + j, GROUP] = values(register, kind)[:, j]
+            out[count * IN_GROUP + r * 4 * count + j, GROUP] = found[:, j]
     return out
 
 
@@ -87,6 +99,11 @@ def registers_of(matrix: Lanes, kind: str) -> list[Lanes]:
     for i in range(matrix.shape[1] // 2):
         out.append(whole[GROUP + 8 * ((i >> 1) & 1), 8 * (i >> 2) + 2 * IN_GROUP + (i & 1)].view(bits))
     return out
+
+
+def different_bits(a: Lanes, b: Lanes) -> Lanes:
+    """How many bits of each row of one matrix differ from those of each column of another."""
+    return a.sum(axis=1)[:, None] + b.sum(axis=0)[None, :] - 2 * (a @ b)
 
 
 def integers(total: Lanes, *, clamps: bool) -> Lanes:

@@ -138,19 +138,22 @@ def _movmatrix(c: Context, i: Instr) -> Step:
 @builder("mma", together=True)
 def _mma(c: Context, i: Instr) -> Step:
     shape = next((w for w in i.mods if w.startswith(("m16n8k", "m8n8k"))), None)
-    kinds = types_of(i.mods)
+    kinds = [m for m in i.mods if m in fragments.PARTS or m in types_of(i.mods)]
     if shape is None or len(kinds) != 4:
         raise c.fail()
     d_kind, a_kind, b_kind, c_kind = kinds
     if (
-        a_kind not in fragments.ELEMENTS
-        or b_kind not in fragments.ELEMENTS
+        not {a_kind, b_kind} <= fragments.ELEMENTS.keys() | fragments.PARTS.keys()
+        or (a_kind == "b1") != ("popc" in i.mods and not {"xor", "and"}.isdisjoint(i.mods))
         or d_kind not in ("f32", "f16", "s32", "f64")
         or (shape.startswith("m8") and d_kind not in ("s32", "f64"))
     ):
         raise c.fail()
     for w in i.mods:
-        if w not in ("sync", "aligned", "row", "col", "satfinite", "rn", shape) and w not in kinds:
+        if (
+            w not in ("sync", "aligned", "row", "col", "satfinite", "rn", "xor", "and", "popc", shape)
+            and w not in kinds
+        ):
             raise c.fail(f"the modifier .{w}")
     d, a, b, e = i.operands[:4]
     if not all(isinstance(x, Vector) for x in (d, a, b, e)):
@@ -162,9 +165,9 @@ def _mma(c: Context, i: Instr) -> Step:
     def multiply(f: Fragment) -> Next:
         full_warp(f.warp.machine, f, i.name)
         R = f.R
-        product = fragments.rows_of_a([R[s] for s in A], a_kind) @ fragments.columns_of_b(
-            [R[s] for s in B], b_kind
-        )
+        rows = fragments.rows_of_a([R[s] for s in A], a_kind)
+        columns = fragments.columns_of_b([R[s] for s in B], b_kind)
+        product = fragments.different_bits(rows, columns) if "xor" in i.mods else rows @ columns
         total = product + fragments.matrix_of([R[s] for s in C], c_kind)
         if d_kind == "s32":
             total = fragments.integers(total, clamps="satfinite" in i.mods)

@@ -9,7 +9,7 @@ from syncverify.frontends.ptx.isa.targets import Target
 from syncverify.simulate.ptx import CannotExecute
 from syncverify.simulate.ptx.program import BUILDERS, Context, Symbols
 from syncverify.simulate.ptx.syntax import Instr, parse
-from tests.frontends.ptx.isa.samples import REGISTERS, all_rows, choices, text
+from tests.frontends.ptx.isa.samples import all_rows, choices, registers_of, text
 
 HOPPER = Target(90, "a")
 
@@ -19,7 +19,7 @@ def refused(target: Target = HOPPER, most: int = 40) -> Iterator[tuple[Row, str,
     asked = list(_instructions(target, most))
     body = "\n".join(line for _, line in asked)
     head = ".version 9.3\n.target sm_90a\n.address_size 64\n"
-    module = parse(f"{head}.entry k() {{ {REGISTERS}\n{body}\nL: ret; }}")
+    module = parse(f"{head}.entry k() {{ {registers_of(body)}\n{body}\nL: ret; }}")
     function, seen = module.functions[0], set[int]()
     context = Context(module, function, Symbols(), 0)
     for (row, line), instr in zip(asked, function.body, strict=False):

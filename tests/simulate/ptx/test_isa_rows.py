@@ -11,10 +11,10 @@ from syncverify.simulate.ptx import Kind, Launch, buffer, first_harm, run
 from tests.simulate.ptx.isa_rows import refused
 from tests.simulate.ptx.support import apply, execute, kernel
 
-#: Rows of sm_90a that are refused, by name: parts of a byte and single bits in matrices, sparse products, im2col,
+#: Rows of sm_90a that are refused, by name: parts of a byte in wmma, single bits in wgmma, sparse products, im2col,
 #: f64 products that are not rounded to the nearest, addresses of 32 bits.
 REFUSED = {
-    "mma": 15, "wgmma.mma_async.sp": 10, "cp.async.bulk.tensor": 5,
+    "mma": 9, "wgmma.mma_async.sp": 10, "cp.async.bulk.tensor": 5,
     "wmma.load.a": 2, "wmma.load.b": 2, "wmma.mma": 2, "wgmma.mma_async": 2, "fma": 1, "cvta": 1, "cvta.to": 1,
     "mapa": 1, "getctarank": 1, "discard": 1,
     "cp.reduce.async.bulk.tensor": 1, "wmma.load.c": 1, "wmma.store.d": 1, "wmma.mma.xor.popc": 1,

@@ -26,6 +26,9 @@ _PLACELESS: Mapping[Ev, tuple[object, ...]] = {
     Ev.GLOBAL_ATOMIC: (-1, 0, 0, "other", None),
 }
 
+#: Accesses to global memory beside loads, stores and atomics. PTX ISA, discard: like a weak write.
+_OTHERS = frozenset({"discard", "tex", "tld4", "suld"})
+
 
 def early_accesses(
     flow: Flow,
@@ -112,6 +115,8 @@ def _global(
 ) -> bool:
     """Whether an instruction may access global memory, other than by a copy."""
     i = flow.body[k]
+    if i.op in _OTHERS:
+        return True
     if moves_matrix(i):
         space = "" if any(m.startswith("shared") for m in i.mods) else window(i.mods)
     else:
@@ -128,6 +133,6 @@ def _leads(at: Mem, origins: Origins, variables: frozenset[str]) -> bool:
 
 
 def _code(i: Instr) -> Ev:
-    if i.op == "st" or stores_matrix(i):
+    if i.op in ("st", "discard") or stores_matrix(i):
         return Ev.GLOBAL_WRITE
     return Ev.GLOBAL_ATOMIC if i.op in ("atom", "red") else Ev.GLOBAL_READ

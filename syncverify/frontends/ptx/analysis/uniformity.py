@@ -69,7 +69,8 @@ _Bits = int | tuple[int, ...]
 #: Instructions whose results are what memory holds.
 _LOADS = frozenset({"ld", "ldu", "ldmatrix", "wgmma", "atom"})
 #: Of these, those that nobody writes while the kernel runs.
-_CONSTANT = frozenset({"param", "param::entry", "param::func", "const", "nc"})
+_FIXED_SPACES = frozenset({"param", "param::entry", "param::func", "const"})
+_CONSTANT = _FIXED_SPACES | {"nc"}
 #: Loads that say that others write meanwhile.
 _STRONG = frozenset({"volatile", "relaxed", "acquire", "mmio"})
 _FIXED = (
@@ -169,10 +170,11 @@ class Uniformity:
     def decided_alike(self, k: int, unwritten: Collection[int]) -> bool:
         """Whether all threads of a block come to a branch, and decide alike the n-th time that they do.
 
-        Nobody looks for races in global memory: of there only what ``unwritten`` loads bring may decide.
+        Nobody looks for races in global memory: of there only what ``unwritten`` loads bring may decide, also
+        those that say by ``nc`` that nobody writes there.
         """
         names = sources(self.body[k])
-        loads = self.loads_behind(k, names)
+        loads = self.loads_behind(k, names, _FIXED_SPACES)
         if not all(at in unwritten or _in_shared(self.body[at]) for at in loads):
             return False
         varies = self.decided_by(k) | self.read_at(k, names) | self._loads.apart(k, names)
@@ -182,9 +184,9 @@ class Uniformity:
     def _loads(self) -> LoadAgreement:
         return LoadAgreement(self)
 
-    def loads_behind(self, k: int, names: Iterable[str]) -> frozenset[int]:
+    def loads_behind(self, k: int, names: Iterable[str], but: Collection[str] = _CONSTANT) -> frozenset[int]:
         """The loads of memory that others may write, which registers rest on where instruction ``k`` reads
-        them; also those that decide which values come to it."""
+        them; also those that decide which values come to it. ``but``: without loads that say one of these."""
         work = [self.versions.read(name, k) for name in names]
         work += [v for x in work for b in self._left_by(x, self.flow.block_of[k]) for v in self._guards(b)]
         seen: set[int] = set()
@@ -197,11 +199,10 @@ class Uniformity:
                 if id(needs) not in expanded:  # the results of one instruction share theirs
                     expanded.add(id(needs))
                     work += needs
-        return frozenset(at for v in seen if (at := self.versions.writer[v]) >= 0 and self._loads_memory(at))
-
-    def _loads_memory(self, k: int) -> bool:
-        i = self.body[k]
-        return i.op in _LOADS and _CONSTANT.isdisjoint(i.mods)
+        writers = {self.versions.writer[v] for v in seen} - {-1}
+        return frozenset(
+            at for at in writers if self.body[at].op in _LOADS and {*but}.isdisjoint(self.body[at].mods)
+        )
 
     def decided_by(self, k: int) -> int:
         """What it varies with whether, and how often, a thread comes to an instruction."""
@@ -835,7 +836,8 @@ class Uniformity:
         if i.op == "and" and any(isinstance(x, Imm) and 0 <= x.value < _SIGN for x in i.operands[1:]):
             return True
         computes = i.op in ("mov", "add", "mul", "mad", "shl", "shr", "cvt", "min", "max", "div", "rem", "or")
-        if not computes or "hi" in i.mods or not _of_integers(i) or self._leaves_its_type(k):
+        alone = i.mods[:1] != ("pack",) and kind(i.mods[-1]) in ("u", "s", "b")  # one number, and no halves
+        if not computes or not alone or "hi" in i.mods or not _of_integers(i) or self._leaves_its_type(k):
             return False
         return all(self._positive(x, assumed) for x in i.operands[1:])
 

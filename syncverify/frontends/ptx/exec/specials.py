@@ -84,8 +84,8 @@ class Specials:
                 return launch.cluster[n]
             case "%cluster_ctaid":
                 return _unflatten(cta % launch.ctas, launch.cluster)[n]
-            case "%is_explicit_cluster":
-                return int(launch.ctas > 1)
+            case "%is_explicit_cluster":  # a host may ask for clusters of one, too
+                return 1 if launch.ctas > 1 else Unknown(base)
             case "%block_group" if launch.block_group is not None:
                 return launch.block_group.at_launch
             case "%member" if launch.block_group is not None:

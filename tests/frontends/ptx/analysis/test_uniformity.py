@@ -59,6 +59,10 @@ LOAD = f"{TID} ld.param.u64 %rd1, [p]; mul.wide.u32 %rd4, %r1, 4; add.s64 %rd2, 
         (f"{TID} shl.b32 %r2, %r1, 1; cvt.s8.u32 %r3, %r2; shr.u32 %r4, %r3, 31;", "%r4", 0x40),
         (f"{TID} shl.b32 %r2, %r1, 1; cvt.s8.u8 %r3, %r2; and.b32 %r4, %r1, 1; shl.b32 %r5, %r4, 9; "
          "add.u32 %r6, %r3, %r5; shr.u32 %r7, %r6, 10;", "%r7", 0x41),
+        # two numbers in one word
+        (f"{TID} shl.b32 %r2, %r1, 9; cvt.pack.sat.u16.s32 %r3, %r2, %r1; shr.s32 %r4, %r3, 31;",
+         "%r4", 0x7F),
+        (f"{TID} shl.b32 %r2, %r1, 24; add.u16x2 %r3, %r2, %r2; shr.s32 %r4, %r3, 31;", "%r4", 0x7F),
         # a loop that makes a number of itself
         (f"{TID} mov.u32 %r2, %r1; L: shr.u32 %r3, %r2, 1; cvt.u64.u32 %rd1, %r3; cvt.u32.u64 %r2, %rd1; "
          "setp.ne.u32 %p1, %r2, 0; @%p1 bra L; shr.s32 %r4, %r2, 31;", "%r4", 0),
@@ -416,3 +420,13 @@ def test_a_signed_number_that_a_loop_halves_has_an_answer() -> None:
     assert varies(f"mov.u32 %r1, %ntid.x; shr.u32 %r2, %r1, 1; {turn}", "%r2") == TIME
     own = varies(f"mov.u32 %r1, %tid.x; mov.u32 %r2, %r1; {turn}", "%r2")
     assert own & LANES == LANES
+
+
+def test_what_is_said_never_to_change_decides_alike_only_where_the_kernel_writes_nothing() -> None:
+    body = "ld.param.u64 %rd1, [p]; ld.global.nc.u32 %r1, [%rd1]; setp.eq.u32 %p1, %r1, 5; @%p1 bra E; E:"
+    flow = Flow(parse(HEAD.format(body=body), "k.ptx").entries[0])
+    (branch,) = (k for k, i in enumerate(flow.body) if i.op == "bra")
+    loads = [k for k, i in enumerate(flow.body) if i.op == "ld" and "nc" in i.mods]
+    uniformity = Uniformity(flow, (128, 1, 1))
+    assert uniformity.decided_alike(branch, loads)
+    assert not uniformity.decided_alike(branch, ())

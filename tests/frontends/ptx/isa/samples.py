@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from syncverify.frontends.ptx.isa.fragments import lengths
@@ -11,10 +12,8 @@ from syncverify.frontends.ptx.syntax.nodes import Function
 from syncverify.frontends.ptx.syntax.parser import parse
 from syncverify.frontends.ptx.syntax.types import width
 
-REGISTERS = (
-    ".reg .pred %p<9>; .reg .b8 %c<9>; .reg .b16 %h<20>; .reg .b32 %r<150>; .reg .b64 %rd<20>;"
-    " .reg .b128 %q<9>; .reg .f32 %f<150>; .reg .f64 %d<40>;"
-)
+#: What registers are declared as, by the letters before their number.
+TYPES = {"p": "pred", "c": "b8", "h": "b16", "r": "b32", "rd": "b64", "q": "b128", "f": "f32", "d": "f64"}
 _NAMES = {8: "%c", 16: "%h", 32: "%r", 64: "%rd", 128: "%q"}
 _DOUBLE = {"u16": "u32", "s16": "s32", "u32": "u64", "s32": "s64"}
 #: Numbers that instructions ask for.
@@ -133,10 +132,16 @@ def _register(type_: str, n: int) -> str:
     return f"{_NAMES[width(type_)]}{n}"
 
 
+def registers_of(lines: str) -> str:
+    """Declarations of the registers that instructions name."""
+    used = sorted(set(re.findall(r"%([a-z]+)([0-9]+)", lines)))
+    return " ".join(f".reg .{TYPES[of]} %{of}{n};" for of, n in used if of in TYPES)
+
+
 def function(line: str, target: str = "sm_107a") -> Function:
     """An entry with one instruction before ``ret``."""
     head = f".version 9.4\n.target {target}\n.address_size 64\n"
-    module = parse(f"{head}.visible .entry k()\n{{\n{REGISTERS}\n{line}\nL: ret;\n}}\n", "t.ptx")
+    module = parse(f"{head}.visible .entry k()\n{{\n{registers_of(line)}\n{line}\nL: ret;\n}}\n", "t.ptx")
     return module.entries[0]
 
 
