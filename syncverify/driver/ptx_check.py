@@ -53,6 +53,7 @@ from syncverify.frontends.ptx.flow.joined_guards import with_joined_guards_apart
 from syncverify.frontends.ptx.flow.joined_signs import with_signs_apart
 from syncverify.frontends.ptx.flow.promote_locals import promoted
 from syncverify.frontends.ptx.flow.uniform_branches import with_promises
+from syncverify.frontends.ptx.flow.values_apart import with_values_apart
 from syncverify.frontends.ptx.flow.warp_counts import counted_by_lane
 from syncverify.frontends.ptx.isa.validate import checked, without_rules
 from syncverify.frontends.ptx.launch.concretize import sizes_at
@@ -175,12 +176,12 @@ def with_whole_block(task: Task) -> Task:
 
 
 def _plain(module: Module, entry: str, policy: Policy) -> Module:
-    """The module with local memory as registers, with the state space at every access, where known, with
-    joined signs and guards apart, with branches for guards on data, and in practical mode with counts of
-    groups of lanes as counts of lanes."""
+    """The module with local memory as registers, with a register for each value, with the state space at
+    every access, where known, with joined signs and guards apart, with branches for guards on data, and in
+    practical mode with counts of groups of lanes as counts of lanes."""
 
     def plain(f: Function) -> Function:
-        apart = with_joined_guards_apart(with_signs_apart(with_spaces(promoted(f))))
+        apart = with_joined_guards_apart(with_signs_apart(with_spaces(with_values_apart(promoted(f)))))
         found = with_data_guards_as_branches(apart)
         return counted_by_lane(found) if policy is Policy.PRACTICAL else found
 
@@ -342,7 +343,7 @@ def _in_arrays(k: CheckTask, report: KernelReport) -> KernelReport:
     if report.verdict is not Verdict.PROVED or p is None or block is None:
         return report
     for path in unset_paths(p.flow, ThreadValues(p.flow, block)):
-        text = f"register {path.register} of this address has no value on some path to it"
+        text = f"register {path.register.partition('~')[0]} of this address has no value on some path to it"
         return _undecided_at(k, report, p.body[path.k], text)
     said = set[str]()
     for place in p.outside_shared(block):

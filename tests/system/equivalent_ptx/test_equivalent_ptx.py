@@ -14,6 +14,7 @@ import syncverify
 from syncverify.frontends.ptx.flow import promote_locals
 from tests.system import small_ptx
 from tests.system.equivalent_ptx import PARTS, REWRITES, SPILLS, Names, kept, rewritten, statement_of
+from tests.system.equivalent_ptx.registers import NotRewrittenError, shared_registers
 
 FOLDER = Path(small_ptx.__file__).parent
 #: Kernels whose verdict needs facts of the text that rewrites take away: a loaded word that decides, an
@@ -31,7 +32,11 @@ KERNELS = [
 
 def verdict(k: small_ptx.Small, seed: int, count: int) -> str:
     """Of the kernel with so many statements rewritten; no execution is looked at."""
-    text = rewritten(k.text, seed, count).text if count else k.text
+    return verdict_of(k, rewritten(k.text, seed, count).text if count else k.text)
+
+
+def verdict_of(k: small_ptx.Small, text: str) -> str:
+    """Of a text under the facts of a kernel."""
     (report,) = syncverify.check(
         text, facts={"kernel": {"k": k.facts}}, timeout=60, replay=False, advice=False
     )
@@ -72,6 +77,27 @@ def changed(seed: int, every: int, count: int) -> list[str]:
 )
 def test_one_statement_rewritten(seed: int, every: int) -> None:
     assert changed(seed, every, 1) == []
+
+
+def with_shared_registers(seed: int, every: int) -> list[str]:
+    """Kernels with another verdict once their values share registers."""
+    found = []
+    for n, k in KERNELS[seed % every :: every]:
+        try:
+            text = shared_registers(k.text, seed * 1000 + n)
+        except NotRewrittenError:
+            continue
+        told, before = verdict_of(k, text), verdict_of(k, k.text)
+        if told != before:
+            found.append(f"{k.group}: {k.name}: {told}, not {before}")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("seed", "every"), [(5, 120), *(pytest.param(n, 8, marks=pytest.mark.slow) for n in range(8))]
+)
+def test_values_that_share_registers(seed: int, every: int) -> None:
+    assert with_shared_registers(seed, every) == []
 
 
 def opposites(seed: int, every: int, count: int) -> Iterator[str]:

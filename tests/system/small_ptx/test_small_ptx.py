@@ -30,6 +30,7 @@ BY_INPUT = (
     "decided_by_warps",
     "last_blocks",
     "changed_before_asked",
+    "few_registers",
 )
 #: One of so many is replayed on the second reader in every run.
 EVERY = 32
