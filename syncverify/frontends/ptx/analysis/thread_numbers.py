@@ -171,14 +171,14 @@ class ThreadNumbers:
         return self._reachable[start, past]
 
     def above(self, block: int) -> frozenset[int]:
-        """The blocks whose branches decide whether a block is executed."""
+        """The blocks whose branches decide whether a block is executed for the first time."""
         if block not in self._above:
             found, work = set[int](), [block]
             while work:
                 more = self._controllers[work.pop()] - found
                 found |= more
                 work += more
-            self._above[block] = frozenset(found)
+            self._above[block] = frozenset(b for b in found if not self.flow.dominates(block, b))
         return self._above[block]
 
     @cached_property

@@ -281,6 +281,14 @@ THROUGH = {
         OWN + "ld.param.u64 %rd7, [b]; atom.global.add.u64 %rd5, [%rd7], {0}; " + OF + AT, 8, 16,
     ),
     "a sum": (OWN + "red.shared.add.u64 [%r6], %rd3; bar.sync 0; " + GOT + OF + AT, 8, 16),
+    "a sum by a loop of exchanges": (
+        "st.shared.u32 [kept], 0; L: ld.volatile.shared.u32 %r3, [kept]; add.u32 %r4, %r3, {0}; "
+        "atom.shared.cas.b32 %r5, [kept], %r3, %r4; setp.ne.u32 %p1, %r5, %r3; @%p1 bra L; "
+        "cvt.u64.u32 %rd5, %r3; " + OF + AT, 8, 16,
+    ),
+    "a loop that turns once": (
+        MIXED + "L: " + COPY.replace("PLACE", "%rd3") + "setp.ge.u32 %p1, %r1, 512; @%p1 bra L;", 8, 16,
+    ),
     "another lane's number and a loaded word": (
         MIXED + LOW + "shfl.sync.bfly.b32 %r4, %r4, 1, 31, -1; mov.b64 %rd5, {%r4, %r5}; " + AT, 8, 16,
     ),
