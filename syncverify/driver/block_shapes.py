@@ -8,8 +8,9 @@ one row is asked, too, and all have to agree.
 
 Where nothing bounds a block, usual ones are asked in the same way. There are many more that a kernel may be
 launched with, so more is demanded. A block that does not fit is put aside only if it has more threads than
-the largest array has elements, or no more than one that is proved. Else an index that is wrong by one would
-be proved for blocks of half the size. A refutation rests on a race at one line.
+the largest array has elements, or no more than one that is proved, or if fewer rows of its length fit, where
+rows overlap. Else an index that is wrong by one would be proved for blocks of half the size. A refutation
+rests on a race of the same two lines in all of them.
 
 See docs/decisions/block-size-from-a-bound.md.
 """
@@ -20,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
-from syncverify.base.diagnostics import KernelReport, ScopeKind, Verdict
+from syncverify.base.diagnostics import Diagnostic, KernelReport, ScopeKind, Verdict
 from syncverify.base.reason import Cause, Reason, causes_of
 from syncverify.driver.block_proposals import Tried, asked_blocks, room, tried, usual, with_note, written
 from syncverify.driver.ptx_check import Task, reports_of
@@ -84,20 +85,32 @@ def _all_proved(task: Task, found: Sequence[Tried], meant: Sequence[Tried]) -> b
         return False  # the text reads rows, and a block with one says nothing of them
     if len(meant) < _SEVERAL and len(found) < len(asked_blocks(task)):
         return False
-    most = max(prod(t.block) for t in meant)
-    most_elements = room(task)
-    return all(prod(t.block) <= most or prod(t.block) > most_elements for t in found if t not in meant)
+    return all(t in meant or _aside(t, meant, room(task)) for t in found)
+
+
+def _aside(t: Tried, meant: Sequence[Tried], elements: int) -> bool:
+    """Whether a block that does not fit is no sign of a mistake, beside those that are proved: it is no
+    larger; or larger than any array; or it has too many rows, as rows of its length fit where they are fewer.
+    """
+    threads = prod(t.block)
+    if threads > elements or any(threads <= prod(m.block) for m in meant):
+        return True
+    return t.overlaps and any(
+        m.block[0] >= t.block[0] and prod(m.block[1:]) < prod(t.block[1:]) for m in meant
+    )
 
 
 def _one_race(meant: Sequence[Tried]) -> bool:
-    """Whether all blocks that may be meant, several, are refuted by one rule of races at one line."""
-    said = {(t.error.rule, t.error.span.line) if t.error is not None else None for t in meant}
-    return (
-        len(meant) >= _SEVERAL
-        and _verdicts(meant) == {Verdict.REFUTED}
-        and len(said) == 1
-        and all(one is not None and one[0] in _RACES for one in said)
-    )
+    """Whether all blocks that may be meant, several, are refuted by races of the same two lines."""
+    if len(meant) < _SEVERAL or _verdicts(meant) != {Verdict.REFUTED}:
+        return False
+    found = [t.error for t in meant if t.error is not None and t.error.rule in _RACES]
+    return len(found) == len(meant) and len(set(map(_lines, found))) == 1
+
+
+def _lines(race: Diagnostic) -> frozenset[int]:
+    """The lines of the two accesses of a race: it may be met in either order."""
+    return frozenset({race.span.line, *(x.span.line for x in race.related if not x.detail)})
 
 
 def _with_blocks(meant: Sequence[Tried]) -> KernelReport:

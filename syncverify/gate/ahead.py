@@ -325,6 +325,9 @@ class _Worker:
             one = asked.kernel
             try:
                 answer = self._answer(one)
+                if answer.get("failed"):
+                    log.warning("%s could not be proved ahead: %s", one.kernel.name, answer["failed"])
+                    continue
                 if answer["tools"] == _tools():
                     Cache.default().write(_answered(one, _tools()), _PROVED if answer["proved"] else b"")
                 if not answer["proved"]:
@@ -356,9 +359,12 @@ class _Worker:
         late.start()
         try:
             _send(pipe, pickle.dumps(one))
-            answer: dict[str, Any] = json.loads(_received(pipe) or b"")
+            message = _received(pipe)
         finally:
             late.cancel()
+        if message is None:
+            raise EOFError("its process ended without an answer")
+        answer: dict[str, Any] = json.loads(message)
         return answer
 
 
@@ -428,12 +434,16 @@ def _prove_all(own: socket.socket) -> None:
             aside = True
             with contextlib.suppress(OSError):
                 os.nice(_NICE)
-        why = ""
+        why = failed = ""
         try:
             prove(one)
         except (InputError, fusions.VerificationError) as e:
             why = str(e)
-        _send(pipe, json.dumps({"proved": not why, "why": why, "tools": _tools()}).encode())
+        except Exception as e:  # a mistake of the checker: the caller says so, and will meet it again
+            failed = f"{type(e).__name__}: {e}"
+        proved = not why and not failed
+        answer = {"proved": proved, "why": why, "failed": failed, "tools": _tools()}
+        _send(pipe, json.dumps(answer).encode())
 
 
 def main() -> int:

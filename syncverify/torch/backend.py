@@ -59,7 +59,7 @@ from syncverify.torch.trials import (
     promising,
     whole_of,
 )
-from syncverify.torch.worth import AGAIN, LATE
+from syncverify.torch.worth import AGAIN, LATE, LATER
 
 log = logging.getLogger("syncverify.torch")
 
@@ -245,10 +245,16 @@ class Backend:
         if sum(c.region.late for c in since) < AGAIN:
             return None
         lowered, found = lower(module, self.runner, self.least, self.use, {c.name for c in since})
-        found.late += asked([c for c in large if c not in since], self.runner)
+        left = [c for c in large if c not in since]
+        found.late += asked(left, self.runner) if _for_another(left) else []
         report.late = found.late
         whole = whole_of(module, since[0].device)
         return (lowered, found) if found.saved - report.saved >= AGAIN * whole else None
+
+
+def _for_another(late: Sequence[Candidate]) -> bool:
+    """Whether another process compiles a graph again, once these are proved."""
+    return sum(c.region.late for c in late) >= LATER
 
 
 def _forget_strides() -> None:
@@ -333,7 +339,8 @@ def lower_groups(
     if use == FASTER:
         ready, chosen = _faster(module, ready, runner, report, only)
     report.waiting = [c for c in ready if c.region.late]
-    report.late = asked([c for c in report.waiting if c.region.late >= LATE], runner)
+    large = [c for c in report.waiting if c.region.late >= LATE]
+    report.late = asked(large, runner) if _for_another(large) else []
     prove_ahead(chosen, runner)
     ops = [(one, _tried(report, one, lambda c: _chosen(c, runner, chosen))) for one in ready]
     moved: dict[Node, Node] = {}

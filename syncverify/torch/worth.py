@@ -30,9 +30,11 @@ _EXPERTS = 0.3
 _LONG = 8192
 #: What a context has to gain at best, as a part of its graph's time.
 LEAST = 0.002
-#: The same where proofs are late. Another process compiles the graph again for them, which takes it half a
-#: minute: 30000 steps that are 1 ms shorter.
+#: The same where proofs are late: a first compilation waits for them a while.
 LATE = 0.03
+#: What all of those of a graph have to gain at best. Another process compiles the graph again for them, which
+#: takes it half a minute: 10000 steps that are 3 ms shorter.
+LATER = 0.08
 #: The same of kernels whose proofs came while Inductor compiled their graph, as timed. Then it is compiled
 #: again at once, and Inductor finds most of its kernels in caches.
 AGAIN = 0.01
@@ -127,4 +129,4 @@ def _row(node: Node) -> float:
     return 0.0 if source is None or first is None else _count(source.shape) / max(1, _count(first.shape))
 
 
-__all__ = ["AGAIN", "LATE", "LEAST", "gain_of", "time_of"]
+__all__ = ["AGAIN", "LATE", "LATER", "LEAST", "gain_of", "time_of"]

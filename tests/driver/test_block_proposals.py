@@ -18,7 +18,7 @@ BODY = """
     shl.b32 %r2, %r1, 2;
     mov.u32 %r3, tile;
     add.u32 %r4, %r3, %r2;
-    st.shared.u32 [%r4+OFFSET], %r1;
+    st.shared.u32 [%r4+OFFSET], VALUE;
     WAIT
     xor.b32 %r5, %r2, STEP;
     add.u32 %r6, %r3, %r5;
@@ -29,9 +29,11 @@ BODY = """
 TWO_DIMENSIONS = "mov.u32 %r8, %tid.y; shl.b32 %r9, %r8, 5; add.u32 %r1, %r1, %r9;"
 
 
-def _report(wait: str, size: int = 4096, row: str = "", *, step: int = 4, offset: int = 0) -> KernelReport:
+def _report(
+    wait: str, size: int = 4096, row: str = "", *, step: int = 4, offset: int = 0, value: str = "%r1"
+) -> KernelReport:
     body = BODY.replace("WAIT", wait).replace("BYTES", str(size)).replace("ROW", row)
-    body = body.replace("STEP", str(step)).replace("OFFSET", str(offset))
+    body = body.replace("STEP", str(step)).replace("OFFSET", str(offset)).replace("VALUE", value)
     (report,) = check(module_text(body, ".param .u64 k_out"))
     return report
 
@@ -77,6 +79,17 @@ def test_an_index_beyond_the_array_is_not_proved_for_half_the_block() -> None:
     assert _report("bar.sync 0;", 1028, offset=4).verdict is Verdict.PROVED
 
 
+def test_more_rows_than_are_meant_are_no_mistake_and_rows_that_are_too_near_are() -> None:
+    # eight rows are meant: a ninth has the place of the first
+    eight = "mov.u32 %r8, %tid.y; and.b32 %r10, %r8, 7; shl.b32 %r9, %r10, 5; add.u32 %r1, %r1, %r9;"
+    found = _report("bar.sync 0;", 4096, eight, value="%r8")
+    assert found.verdict is Verdict.PROVED
+    assert any(a.startswith("block = 32 x 8, 32 x 4 or 8 x 8: ") for a in found.assumptions)
+    # the rows lie 16 words apart: those of 32 overlap, and 32 x 32 threads would have room
+    near = TWO_DIMENSIONS.replace(", 5;", ", 4;")
+    assert _report("bar.sync 0;", 4096, near, value="%r8").verdict is Verdict.UNKNOWN
+
+
 def test_what_is_no_race_is_shown_and_refutes_nothing() -> None:
     found = _report("bar.sync 1, 96;")
     note = found.diagnostics[-1]
@@ -93,14 +106,13 @@ def test_the_reason_names_a_block_of_as_many_dimensions_as_the_text_reads() -> N
 
 def test_a_block_of_one_row_says_nothing_of_rows() -> None:
     # each row writes the words of the others; with 256 x 1 x 1 there is one
-    body = BODY.replace("ROW", "mov.u32 %r8, %tid.z;").replace("[%r4+OFFSET], %r1", "[%r4], %r8")
-    body = body.replace("WAIT", "bar.sync 0;").replace("STEP", "4").replace("BYTES", "1024")
-    (found,) = check(module_text(body, ".param .u64 k_out"))
+    found = _report("bar.sync 0;", 1024, "mov.u32 %r8, %tid.z;", value="%r8")
     assert found.verdict is Verdict.UNKNOWN
 
 
 def test_threads_that_nothing_tells_apart_may_be_one() -> None:
-    body = BODY.replace("mov.u32 %r1, %tid.x;", "mov.u32 %r1, 0;").replace("BYTES", "64").replace("ROW", "")
-    body = body.replace("WAIT", "add.u32 %r1, %r1, 1; st.shared.u32 [%r4], %r1;").replace("STEP", "0")
-    (one,) = check(module_text(body.replace("OFFSET", "0"), ".param .u64 k_out"))
+    alone = BODY.replace("mov.u32 %r1, %tid.x;", "mov.u32 %r1, 0;").replace("ROW", "")
+    alone = alone.replace("WAIT", "add.u32 %r1, %r1, 1; st.shared.u32 [%r4], %r1;").replace("VALUE", "%r1")
+    alone = alone.replace("STEP", "0").replace("OFFSET", "0").replace("BYTES", "64")
+    (one,) = check(module_text(alone, ".param .u64 k_out"))
     assert one.verdict is not Verdict.REFUTED

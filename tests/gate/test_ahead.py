@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+import socket
 import threading
 from pathlib import Path
 from typing import Any
@@ -175,6 +177,32 @@ def test_workers_are_copies_of_one_process_and_a_new_one_follows_one_that_died(
     provers._forks.close()
     assert process is not None and process is provers._forks._process and process.wait(20) == 0
     assert [ahead.answered(one(name)) for name in ("before", "dies", "after")] == [True, None, True]
+
+
+def test_a_mistake_of_the_checker_is_said_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And the process goes on; one that ends says so."""
+    answers: list[bytes] = []
+
+    def fails(kernel: Ahead) -> None:
+        raise RecursionError("too deep")
+
+    monkeypatch.setenv("SYNCVERIFY_CACHE", str(tmp_path))
+    monkeypatch.setattr(ahead, "prove", fails)
+    own, other = socket.socketpair()
+    with own, other:
+        ahead._send(own.makefile("rwb"), pickle.dumps(one("deep")))
+        own.shutdown(socket.SHUT_WR)
+        ahead._prove_all(other)
+        answers.append(ahead._received(own.makefile("rwb")) or b"")
+    (found,) = map(json.loads, answers)
+    assert not found["proved"] and found["failed"] == "RecursionError: too deep"
+    monkeypatch.setattr(ahead._Worker, "_begin", lambda self: None)
+    monkeypatch.setattr(ahead._Worker, "_answer", lambda self, kernel: found)
+    prove_ahead([one("deep")], jobs=2)
+    assert "deep could not be proved ahead: RecursionError: too deep" in caplog.text
+    assert ahead.answered(one("deep")) is None
 
 
 def test_one_core_proves_nothing_ahead(proving: list[str]) -> None:

@@ -113,6 +113,7 @@ class Uniformity:
         self._asked = set[str]()
         self._steps = 0
         self._rests_on: dict[int, tuple[tuple[int, str], ...]] = {}
+        self._signs_asked: set[str] = set()  # of registers whose bits are asked for their own sign
         self._definitions: dict[str, list[int]] = {}
         self._readers: dict[str, list[int]] = {}
         for k, i in enumerate(self.body):
@@ -784,7 +785,7 @@ class Uniformity:
                 return held[0] | held[1]
             case "shl" if amount is not None:
                 return held[0] << amount & _ALL_BITS
-            case "shr" if amount is not None and (i.mods[-1][:1] != "s" or self._positive(ops[0])):
+            case "shr" if amount is not None and (i.mods[-1][:1] != "s" or self._positive_once(ops[0])):
                 return (held[0] & (1 << width(i.mods[-1])) - 1) >> amount
             case "add":
                 return held[0] | held[1] if not held[0] & held[1] else _from(_lowest(held[0] | held[1]))
@@ -797,7 +798,8 @@ class Uniformity:
         """The same of a conversion: a sign fills the upper bits."""
         to, of = i.mods[-2:]
         sizes, source = (width(of), width(to)), i.operands[1]
-        whole = isinstance(source, Reg) and self._width(source.name) == sizes[0] and self._positive(source)
+        own = isinstance(source, Reg) and self._width(source.name) == sizes[0]
+        whole = own and self._positive_once(source)
         for type_, size in zip((of, to), sizes, strict=True):
             held &= (1 << size) - 1
             if type_[0] == "s" and held >> size - 1 and not (whole and type_ is of):
@@ -812,6 +814,18 @@ class Uniformity:
         if name.startswith("%ntid.") and own:
             return own
         return 31 if name == "%laneid" else _ALL_BITS
+
+    def _positive_once(self, op: Operand) -> bool:
+        """The same of an operand whose bits are asked for; not where these are asked for its own sign, as in
+        a loop that halves a number: ``shr.s32 %r1, %r1, 1``."""
+        name = op.name if isinstance(op, Reg) else ""
+        if name in self._signs_asked:
+            return False
+        self._signs_asked.add(name)
+        try:
+            return self._positive(op)
+        finally:
+            self._signs_asked.discard(name)
 
     def _positive(self, op: Operand, assumed: frozenset[str] = frozenset()) -> bool:
         """Whether an integer is not below zero, if sums and products of numbers of threads, blocks and sizes

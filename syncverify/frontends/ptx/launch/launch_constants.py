@@ -131,8 +131,8 @@ def _given(name: str, launch: Launch) -> Any:
             return launch.ctas
         case "%cluster_ctarank" | "%cluster_ctaid" if launch.ctas == 1:
             return 0
-        case "%is_explicit_cluster":
-            return int(launch.ctas > 1)
+        case "%is_explicit_cluster" if launch.ctas > 1:
+            return 1
     return _TOP
 
 

@@ -411,6 +411,17 @@ def test_what_an_instruction_reads_is_looked_up_once_for_all_stores(monkeypatch:
     assert len(looked_up) < 4 * length
 
 
+def test_a_signed_number_that_a_loop_halves_has_an_answer() -> None:
+    """``while (i != 0) i /= 2;``: whether it is negative is asked of the bits of what it is made of."""
+    turn = (
+        "L: add.s32 %r3, %r2, 1; shr.u32 %r4, %r2, 31; add.s32 %r5, %r2, %r4; shr.s32 %r6, %r5, 1; "
+        "setp.gt.u32 %p1, %r3, 2; mov.u32 %r2, %r6; @%p1 bra L;"
+    )
+    assert varies(f"mov.u32 %r1, %ntid.x; shr.u32 %r2, %r1, 1; {turn}", "%r2") == TIME
+    own = varies(f"mov.u32 %r1, %tid.x; mov.u32 %r2, %r1; {turn}", "%r2")
+    assert own & LANES == LANES
+
+
 def test_what_is_said_never_to_change_decides_alike_only_where_the_kernel_writes_nothing() -> None:
     body = "ld.param.u64 %rd1, [p]; ld.global.nc.u32 %r1, [%rd1]; setp.eq.u32 %p1, %r1, 5; @%p1 bra E; E:"
     flow = Flow(parse(HEAD.format(body=body), "k.ptx").entries[0])

@@ -68,6 +68,14 @@ def test_threads_that_differ_decide_nothing() -> None:
     assert guards(narrowed(text.replace("%tid.x", "%cluster_ctarank"), cluster=2)[0]) == ["%p1"]
 
 
+def test_a_cluster_of_one_may_be_asked_for_or_not() -> None:
+    text = TWO_SIDES.replace("ld.param.u32 %r1, [k_n];\n", "mov.pred %p1, %is_explicit_cluster;\n").replace(
+        "setp.eq.u32 %p1, %r1, 3;\n", ""
+    )
+    assert guards(narrowed(text)[0]) == ["%p1"]
+    assert guards(narrowed(text, cluster=2)[0]) == []
+
+
 MERGED = f"""{BAR}
     mov.u32 %r1, %tid.x;
     setp.lt.u32 %p1, %r1, 32;
