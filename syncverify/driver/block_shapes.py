@@ -25,7 +25,7 @@ from syncverify.base.diagnostics import Diagnostic, KernelReport, ScopeKind, Ver
 from syncverify.base.reason import Cause, Reason, causes_of
 from syncverify.driver.block_proposals import Tried, asked_blocks, room, tried, usual, with_note, written
 from syncverify.driver.ptx_check import Task, reports_of
-from syncverify.frontends.ptx.launch.usual_blocks import blocks_of, tells_threads_apart
+from syncverify.frontends.ptx.launch.usual_blocks import blocks_of, reads_thread_numbers
 
 #: Rules of races: what blocks that nothing gives are refuted by.
 _RACES = frozenset({"SV110", "SV111", "SV112"})
@@ -64,7 +64,7 @@ def _of_usual_blocks(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
         if Verdict.PROVED in said and len(said) > 1:
             break  # no other block makes them agree, and the note has its block
     meant = [t for t in found if _may_be_meant(t)]
-    apart = tells_threads_apart(task.kernel.function)  # else one thread alone may be meant
+    apart = reads_thread_numbers(task.kernel.function)  # else one thread alone may be meant
     if _all_proved(task, found, meant) or (apart and _one_race(meant)):
         yield _with_blocks(meant)
     else:

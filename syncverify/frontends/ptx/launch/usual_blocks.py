@@ -32,7 +32,7 @@ def dimensions(function: Function) -> int:
     return max((n for n, d in ((2, "y"), (3, "z")) if named & {f"%tid.{d}", f"%ntid.{d}"}), default=1)
 
 
-def tells_threads_apart(function: Function) -> bool:
+def reads_thread_numbers(function: Function) -> bool:
     """Whether a kernel asks which of a block's threads one is."""
     asks = ("%tid", "%laneid", "%warpid", "%lanemask")
     return any(
@@ -113,6 +113,6 @@ __all__ = [
     "dimensions",
     "narrowest_shared",
     "reads_rows",
-    "tells_threads_apart",
+    "reads_thread_numbers",
     "usual_blocks",
 ]
