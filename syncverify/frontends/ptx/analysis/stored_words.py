@@ -27,6 +27,8 @@ _NOT_GIVEN = (
 )
 #: Which lanes there are, and what they say: numbers of theirs.
 _OF_LANES = frozenset("vote match elect activemask call".split())
+#: More bits than any copy has.
+_ANY_SIZE = 1 << 40
 _FLOATS = frozenset({"f16", "bf16", "f16x2", "bf16x2", "f32", "f64", "f32x2"})
 
 
@@ -44,6 +46,7 @@ class Store:
     bits: int
     adds: bool = False
     lost: bool = False
+    space: str = ""
 
 
 @dataclass
@@ -58,7 +61,18 @@ class StoredWords:
     def stores(self) -> list[Store]:
         body, blocks = self.flow.body, self.flow.blocks
         reached = (k for b in sorted(self.flow.reached) for k in range(blocks[b].lo, blocks[b].hi))
-        return [s for k in reached if (s := _store(k, body[k])) is not None]
+        some = [*reached]
+        found = [s for k in some if (s := _store(k, body[k])) is not None]
+        copies = [k for k in some if _copies(body[k])]
+        found += [z for k in copies if (z := _zeros(k, body[k])) is not None]
+        grown = True
+        while grown:  # a copy of what is stored stores it, too
+            more = [k for k in copies if any(self._copied(k, s) for s in found)]
+            copies = [k for k in copies if k not in more]
+            found += [Store(k, _ends(body[k])[0], (Imm(0),), _ANY_SIZE, lost=True, space=_sides(body[k])[0])
+                      for k in more]  # fmt: skip
+            grown = bool(more)
+        return found
 
     def of(self, k: int) -> list[Store]:
         """The stores that may have written what instruction ``k`` loads."""
@@ -66,7 +80,7 @@ class StoredWords:
             i = self.flow.body[k]
             at = i.operands[1] if len(i.operands) > 1 else None
             some = self.stores if isinstance(at, Mem) else []
-            self._of[k] = [s for s in some if isinstance(at, Mem) and self._meet(k, at, s.k, s.at)]
+            self._of[k] = [s for s in some if isinstance(at, Mem) and self._meet(k, at, _space(i), s)]
         return self._of[k]
 
     def passes_memory(self, v: int) -> bool:
@@ -105,15 +119,19 @@ class StoredWords:
             guard = () if i.guard is None else (i.guard.name, versions.name[v])
             work += [versions.read(name, k) for name in (*guard, *(() if i.op in LOADS else sources(i)))]
 
-    def _meet(self, k: int, at: Mem, other: int, there: Mem) -> bool:
-        """Whether two accesses may be to the same bytes."""
-        spaces = [_space(self.flow.body[n]) for n in (k, other)]
-        if all(spaces) and spaces[0] != spaces[1]:
+    def _copied(self, k: int, s: Store) -> bool:
+        """Whether a copy may read what a store has written."""
+        i = self.flow.body[k]
+        return self._meet(k, _ends(i)[1], _sides(i)[1], s)
+
+    def _meet(self, k: int, at: Mem, space: str, s: Store) -> bool:
+        """Whether an access and a store may be to the same bytes."""
+        if space and s.space and space != s.space:
             return False
-        one, two = self._bases(k, at), self._bases(other, there)
+        one, two = self._bases(k, at), self._bases(s.k, s.at)
         if one and two:
             return not one.isdisjoint(two)
-        return spaces != ["global", "global"] or not (one or two)
+        return not (space == s.space == "global") or not (one or two)
 
     def _bases(self, k: int, at: Mem) -> frozenset[Hashable]:
         """The variables and pointer parameters that an address is made of."""
@@ -138,7 +156,8 @@ def _space(i: Instr) -> str:
 
 
 def _store(k: int, i: Instr) -> Store | None:
-    if _space(i) in ("local", "param") or i.op not in ("st", "stmatrix", "atom", "red"):
+    space = _space(i)
+    if space in ("local", "param") or i.op not in ("st", "stmatrix", "atom", "red"):
         return None
     at, *words = i.operands[1:] if i.op == "atom" else i.operands[:2]
     if i.op == "atom" and "L2::cache_hint" in i.mods:
@@ -146,12 +165,34 @@ def _store(k: int, i: Instr) -> Store | None:
     if not isinstance(at, Mem):
         return None
     if "bulk" in i.mods:  # zeros
-        return Store(k, at, (Imm(0),), 64)
+        return Store(k, at, (Imm(0),), 64, space=space)
     if i.op == "stmatrix":
-        return Store(k, at, _each(words[-1:]), 16)
+        return Store(k, at, _each(words[-1:]), 16, space=space)
     counts = not {"inc", "dec"}.isdisjoint(i.mods) or not _FLOATS.isdisjoint(i.mods)
     adds = not {"add", "xor"}.isdisjoint(i.mods)
-    return Store(k, at, _each(words[-1:]), width(i.mods[-1]), adds, counts and i.op != "st")
+    return Store(k, at, _each(words[-1:]), width(i.mods[-1]), adds, counts and i.op != "st", space)
+
+
+def _copies(i: Instr) -> bool:
+    """Whether an instruction copies from an address to another one."""
+    return i.op == "cp" and "tensor" not in i.mods and len(_ends(i)) > 1 and len(_sides(i)) > 1
+
+
+def _ends(i: Instr) -> list[Mem]:
+    """Where a copy writes, where it reads, and its barrier."""
+    return [op for op in i.operands if isinstance(op, Mem)]
+
+
+def _sides(i: Instr) -> list[str]:
+    """The spaces that a copy writes and reads, in the order of its text."""
+    named = (m.partition("::")[0] for m in i.mods if not m.startswith(("complete", "mbarrier")))
+    return [m for m in named if m in ("global", "shared")]
+
+
+def _zeros(k: int, i: Instr) -> Store | None:
+    """What a copy with a size of its source, or without a source, fills up."""
+    fills = "bulk" not in i.mods and len(i.operands) - any("cache_hint" in m for m in i.mods) > 3
+    return Store(k, _ends(i)[0], (Imm(0),), 64, space=_sides(i)[0]) if fills else None
 
 
 def _each(ops: Sequence[Operand]) -> tuple[Operand, ...]:

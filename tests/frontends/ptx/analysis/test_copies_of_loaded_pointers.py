@@ -292,6 +292,10 @@ THROUGH = {
     "another lane's number and a loaded word": (
         MIXED + LOW + "shfl.sync.bfly.b32 %r4, %r4, 1, 31, -1; mov.b64 %rd5, {%r4, %r5}; " + AT, 8, 16,
     ),
+    "zeros of a copy and a constant": (
+        OWN + "mov.u32 %r4, 0; cp.async.ca.shared.global [%r6], [%rd1], 8, %r4; cp.async.wait_all; "
+        + GOT + "add.s64 %rd5, %rd1, %rd5; add.s64 %rd5, %rd5, {0}; " + AT, 8, 16,
+    ),
     "the lane's before": (
         MIXED + LOW + "shfl.sync.up.b32 %r4, %r4, 1, 0, -1; mov.b64 %rd5, {%r4, %r5}; " + AT, 8, 16,
     ),
@@ -326,6 +330,14 @@ def test_what_a_kernel_makes_and_stores_is_not_the_callers(name: str) -> None:
 @pytest.mark.parametrize("name", BESIDE)
 def test_data_that_is_stored_stays_the_callers(name: str) -> None:
     assert not hidden(MEMORY + BESIDE[name])
+
+
+def test_a_copy_of_what_is_stored_stores_it() -> None:
+    put = "ld.param.u64 %rd7, [b]; mul.wide.u32 %rd6, %r1, 8; add.s64 %rd7, %rd7, %rd6; "
+    copied = "cp.async.ca.shared.global [%r6], [%rd7], 8; cp.async.wait_all; bar.sync 0; " + GOT + OF + AT
+    own = MEMORY + OWN.format(8) + put
+    assert hidden(own + "st.global.u64 [%rd7], %rd3; " + copied)
+    assert not hidden(own + copied)
 
 
 def test_constants_in_floating_point_are_not_the_callers() -> None:
