@@ -99,7 +99,7 @@ class Assembly:
         depths = (c for x, d in self.depths.items() for c in equal(var(x), num(d)))
         rounds = self.rounds()
         facts = (*self.facts, *depths, *(c for some in rounds.values() for c in some))
-        functions = sorted(self.tiles())
+        functions = sorted(f for f in self.tiles() if f)
         return k.Protocol(
             roles, self.rings, buffers, self.parameters | set(self.depths) | set(rounds), facts,
             (*functions, *self.fewer.values()), schemas=self.schemas(), registers=self.pool(),
@@ -168,6 +168,8 @@ class Assembly:
         out: dict[Term, None] = {}
         x = k.X
         for f, some in self.tiles().items():
+            if not f:
+                continue
             if len({t.trips for t in some}) != 1:
                 raise NotReadError("agents whose tiles have different numbers of steps")
             if all(t.full for t in some):

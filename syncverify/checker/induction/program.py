@@ -198,7 +198,8 @@ def _in_step(parts: Sequence[Part]) -> list[Part]:
         if isinstance(one, LoopText) and one.lo == num(0) and one.hi in tiles:
             pieces = [replace(x, guards=tuple(g.put({"n": U}) for g in x.guards)) for x in one.body.pieces]
             like = tiles[one.hi]
-            body = replace(one.body, pieces=tuple(pieces), steps=apply(like.function, U), tile=U)
+            steps = apply(like.function, U) if like.function else U
+            body = replace(one.body, pieces=tuple(pieces), steps=steps, tile=U)
             turned = replace(like, body=(body,))
             p = replace(p, text=tuple(turned if x is one else x for x in p.text))
         out.append(p)
@@ -210,7 +211,7 @@ def _by_trips(parts: Sequence[Part]) -> list[Part]:
     functions: dict[tuple[Any, ...], str] = {}
     out = []
     for p in parts:
-        tiles = [x for x in p.text if isinstance(x, TilesText)]
+        tiles = [x for x in p.text if isinstance(x, TilesText) and x.function]
         if len({t.trips for t in tiles}) == 1:
             (old,) = {t.function for t in tiles}
             many = len(functions)

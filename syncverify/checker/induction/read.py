@@ -9,6 +9,7 @@ protocol").
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from itertools import pairwise
@@ -138,7 +139,7 @@ class Trip:
 @dataclass(frozen=True, slots=True)
 class TilesText:
     """Tiles ``first + stride u`` below ``count``. ``trips``: the steps of each; ``function``: their prefix
-    sums.
+    sums, none where each tile is one step.
     """
 
     count: Term
@@ -516,12 +517,19 @@ class Reader:
         if trip is None:
             raise NotReadError("how many steps the tiles of others have is not claimed")
         many = self.formed(trip, {})
-        for r in range(self.claim.steps):
-            each = self.atoms[Z] * self.claim.steps + r
+        m = self.claim.steps
+        # what the way has divided it in, if that says the residue; any number of periods else
+        c, parts = leaf.path.resolve(*self.space.of(many))
+        whole: Any = self.space.term(0, tuple((a, k) for a, k in parts if k % m == 0))
+        low, high = leaf.path.bounds(c, tuple((a, k) for a, k in parts if k % m))
+        if low is None or high is None or low < 0 or high >= m:
+            whole = self.atoms[Z] * m
+        for r in range(m):
+            each = whole + r
             path = leaf.path.fork()
             self.space.path = path
             for x in (many - each, each - many):
-                path.assume(*self.space.of(x))
+                path.assume(*path.resolve(*self.space.of(x)))
             if not path.dead:
                 n = steps + each * others
                 self.arrive(leaf, header, n, tile, n, path=path)
@@ -728,20 +736,32 @@ class Reader:
 
         A loop that goes on until its counter *is* a number is bounded by induction: the end is guessed from
         what is asked, the header is looked at in turns below it alone, and whoever goes on has to stay there.
+        A claim may say the end, too.
         """
+        if header.trip is not None:
+            with suppress(NotReadError):
+                high = steps + self.sizes(self.formed(header.trip, {}))
+                return *self.ways_below(header, p, steps, high), high
         bodies, exits = self.ways(header, p, ())
         try:
             return bodies, exits, self.bound(bodies, exits, N, ZERO, steps, header.late)
         except NotReadError as e:
             why = e
         for high in self.ends_asked(header, bodies, exits, ZERO, steps):
-            try:
-                bodies, exits = self.ways(header, p, (high,))
-                if self.bound(bodies, exits, N, ZERO, steps, header.late) == high:
-                    return bodies, exits, high
-            except NotReadError:
-                continue
+            with suppress(NotReadError):
+                return *self.ways_below(header, p, steps, high), high
         raise why
+
+    def ways_below(
+        self, header: Header, p: Any, steps: Term, high: Term
+    ) -> tuple[dict[Residue, list[Leaf]], dict[Residue, list[Leaf]]]:
+        """The ways of a loop outside tiles, looked at in turns up to its end alone."""
+        if not self.sized(high):
+            raise NotReadError("a loop that ends at no sum of sizes")
+        bodies, exits = self.ways(header, p, (high,))
+        if self.bound(bodies, exits, N, ZERO, steps, header.late) != high:
+            raise NotReadError("a loop that ends elsewhere")
+        return bodies, exits
 
     def ways(
         self, header: Header, p: Any, ends: Sequence[Term]
@@ -995,18 +1015,20 @@ class Reader:
         return self.atoms[H] * self.claim.steps + at[0], self.atoms[G] * self.claim.tiles + at[1]
 
     def tile_ways(self, header: Header) -> tuple[dict[Residue, list[Leaf]], dict[Residue, list[Leaf]]]:
-        """The ways of a turn that enter the inner loop, and those that leave the loop of tiles."""
+        """The ways of a turn that enter the inner loop, and those that leave the loop of tiles. Tiles of one
+        step enter none: others come back.
+        """
         heads: dict[Residue, list[Leaf]] = {}
         ends: dict[Residue, list[Leaf]] = {}
         for at in self.residues():
             n, u = self.step_and_tile(at)
             # no step comes before tile 0
             for leaf in self.onward(header, at, n, () if at[0] == 0 or header.first else (u - 1,)):
-                if leaf.target == header.place:
-                    self.of_sizes(leaf)
-                    raise NotReadError("a tile without its loop")
                 enters = leaf.target is not None and self.headers[leaf.target].outer == header.place
                 (heads if enters else ends).setdefault(at, []).append(leaf)
+        for leaf in (x for some in ends.values() for x in some if heads and x.target == header.place):
+            self.of_sizes(leaf)
+            raise NotReadError("a tile without its loop")
         return heads, ends
 
     def inner_trips(
@@ -1030,18 +1052,24 @@ class Reader:
             trips[self.trips(with_trips, at, start)] = None
         return trips, full
 
-    def tiles(
-        self, header: Header, here: Mapping[Residue, list[Leaf]]
-    ) -> tuple[TilesText, dict[Residue, list[Leaf]], Term, Term]:
-        """Loops around loops: the steps of all tiles are counted on."""
-        self.once(header)
+    def tiles_begun(self, header: Header, here: Mapping[Residue, list[Leaf]]) -> None:
+        """Accepts that all who come to a loop of tiles are at the first one of theirs."""
         for r, some in here.items():
             if r != (0, 0) or header.begins or header.ahead:
                 raise NotReadError("steps before the first tile")
             for leaf in some:
                 self.arrive_behind(leaf, header, 0, 0, header.first)
         self.each = header.first, header.stride
+
+    def tiles(
+        self, header: Header, here: Mapping[Residue, list[Leaf]]
+    ) -> tuple[TilesText, dict[Residue, list[Leaf]], Term, Term]:
+        """Loops around loops: the steps of all tiles are counted on."""
+        self.once(header)
+        self.tiles_begun(header, here)
         heads, ends = self.tile_ways(header)
+        if not heads:
+            return self.tiles_of_a_step(header, here, ends)
         start, stop = (apply(self.function, self.tile() + i) for i in (0, 1))
         target = self.target(heads)
         assert target is not None
@@ -1097,6 +1125,35 @@ class Reader:
                 raise NotReadError("a loop behind tiles that are taken in turn")
             return text_, after, BEHIND, BEHIND
         return text_, after, apply(self.function, count), count - header.first
+
+    def tiles_of_a_step(
+        self, header: Header, here: Mapping[Residue, list[Leaf]], ways: Mapping[Residue, list[Leaf]]
+    ) -> tuple[TilesText, dict[Residue, list[Leaf]], Term, Term]:
+        """Tiles of one step each, without a loop: tile ``t`` is step ``t``."""
+        back, ends = (
+            {r: [x for x in some if (x.target == header.place) is again] for r, some in ways.items()}
+            for again in (True, False)
+        )
+        if not any(back.values()):
+            raise NotReadError("a loop of tiles that has no turns")
+        trips = {h.trip for h in self.claim.headers if h.outer == header.place}
+        if any(x is None or self.sizes(self.formed(x, {})) != num(1) for x in trips):
+            raise NotReadError("tiles without a loop that are claimed to have other steps than one")
+        for r, some in back.items():
+            for leaf in some:
+                n, u = self.step_and_tile(r)
+                self.arrive_behind(leaf, header, n + 1, u + 1, header.stride - 1)
+        tile = self.tile()
+        count = self.bound_of_tiles(back, ends, tile, 2)
+        body, after = self.parted(header, back, ends, (tile, U, tile), count)
+        self.entered(here, count - header.first - 1)
+        trip, (first, stride) = (Trip((), num(1)),), self.each
+        text_ = TilesText(count, trip, full=True, function="", body=(body,), first=first, stride=stride)
+        if header.stride == 1:
+            return text_, {(r + 1, q): some for (r, q), some in after.items()}, count, count
+        if self.target(after) is not None:
+            raise NotReadError("a loop behind tiles that are taken in turn")
+        return text_, after, BEHIND, BEHIND
 
     def trip(self, leaf: Leaf, inner: Header, r: Residue, n: Any) -> Any:
         """The trip count that a register holds where the inner loop is entered; None where none does."""
@@ -1351,6 +1408,9 @@ class Reader:
                 out.add((key, next(iter(some.values()))))
                 continue
             for (r, number), x in some.items():
+                if all(y == x for (other, _), y in some.items() if other == r):
+                    out.add((key, r, x))
+                    continue
                 asked = []
                 for d in every[number][1].decisions:
                     c, parts = (d.c, d.parts) if d.yes else (-d.c - 1, negated(d.parts))

@@ -56,7 +56,27 @@ _COPY = "arrive.expect_tx full[s], 256\n        bulk.load tile[s], a[i * 64 : 64
 #: The same with barriers alone, where both groups have a tile: it is read soonest.
 BARE = edited(edited(IN_TURN, _ACCESS, ""), _COPY, "arrive full[s]\n")
 BARE = edited(BARE, "assume R >= B", "assume R >= 2 * B")
-_FEW = {"B": 1, "N": 2, "R": 4}
+
+
+def _ahead(text: str, access: str) -> str:
+    """The kernel with the first step of a tile in front of its loop, to which a tile of one step does not
+    come.
+    """
+    turn = f"""        mbarrier.wait full[s], h
+{access}        mbarrier.arrive empty[s]
+        s = s + 1
+        if s == 3 {{
+          s = 0
+          h = h ^ 1
+        }}
+"""
+    loop = f"      for i in 0..N {{\n{turn}      }}\n"
+    rest = f"      if N > 1 {{\n        for i in 1..N {{\n{turn}        }}\n      }}\n"
+    return edited(text, loop, turn + rest)
+
+
+AHEAD, BARE_AHEAD = _ahead(IN_TURN, _ACCESS), _ahead(BARE, "")
+_FEW, _STEP = {"B": 1, "N": 2, "R": 4}, {"B": 1, "N": 1, "R": 4}
 _LOOP = "for i in 0..N {\n        mbarrier.wait full"
 _PHASE = "      phase = (phase + q // 3) % 2\n      stage"
 #: By what is wrong, the kernel. Each is refuted at ``SIZES``.
@@ -70,6 +90,28 @@ MISTAKES = {
     "the phase is that of the tile before": edited(IN_TURN, _PHASE, "      stage"),
     "turns are not handed on": edited(IN_TURN, "      mbarrier.arrive turn[1 - w]\n", ""),
 }
-SIZES = dict.fromkeys(MISTAKES, _FEW) | {"a group begins with the other's tile": {"B": 1, "N": 2, "R": 3}}
+#: The same of tiles of which the first step stands in front of the loop. Tiles of one step show it.
+MISTAKES_AHEAD = {
+    f"{x}, ahead": edited(AHEAD, *edit)
+    for x, edit in {
+        "a group skips a step less": ("stage + 2 * N", "stage + 2 * N - 1"),
+        "a group skips no tile": ("stage + 2 * N", "stage + N"),
+        "a group begins with the slot of the other's tile": ("(w * N) % 3", "((1 - w) * N) % 3"),
+        "a group begins with the phase of the other's tile": ("((w * N) // 3) % 2", "((w * N) // 3 + w) % 2"),
+        "a group takes every third tile": ("step 2 * B", "step 3 * B"),
+        "the phase is that of the tile before": (_PHASE, "      stage"),
+        "turns are not handed on": ("      mbarrier.arrive turn[1 - w]\n", ""),
+        "turns of the groups are exchanged": ("wait turn[w]", "wait turn[1 - w]"),
+        "a group makes the other steps of its tile alone": ("        mbarrier.wait full[s], h\n", ""),
+    }.items()
+}
+SIZES = (
+    dict.fromkeys(MISTAKES_AHEAD, _STEP)
+    | dict.fromkeys(MISTAKES, _FEW)
+    | {
+        "a group begins with the other's tile": {"B": 1, "N": 2, "R": 3},
+        "a group begins with the slot of the other's tile, ahead": {"B": 1, "N": 1, "R": 3},
+    }
+)
 
-__all__ = ["BARE", "IN_TURN", "MISTAKES", "SIZES"]
+__all__ = ["AHEAD", "BARE", "BARE_AHEAD", "IN_TURN", "MISTAKES", "MISTAKES_AHEAD", "SIZES"]

@@ -397,7 +397,7 @@ BACKED: dict[str, Backed] = {
     "read.present: whether an operation is executed is not known": _backed(
         "`without` compares the events with those of the way"
     ),
-    "read.tiles: steps before the first tile": _backed(
+    "read.tiles_begun: steps before the first tile": _backed(
         "tiles count from 0, and registers have to hold what is claimed of step 0"
     ),
     "read.tile_ways: a tile without its loop": _backed(
@@ -447,6 +447,11 @@ OPEN: dict[str, str] = {
     "read.arrive_behind: how many steps the tiles of others have is not claimed": _TURNS,
     "read.tiles: how many steps the tiles of others have is not known": _TURNS,
     "read.tiles: a loop behind tiles that are taken in turn": "nothing behind may count at all",
+    "read.tiles_of_a_step: a loop behind tiles that are taken in turn": "nothing behind may count at all",
+    "read.tiles_of_a_step: tiles without a loop that are claimed to have other steps than one": _TURNS,
+    "read.tiles_of_a_step: a loop of tiles that has no turns": "there is nothing that says how many tiles",
+    "read.ways_below: a loop that ends at no sum of sizes": "a value of such a sum is none",
+    "read.ways_below: a loop that ends elsewhere": "by a direct test (`test_in_turn.py`)",
     "read.inner_below: a tile may have fewer steps than none": _BEGINS,
     "read.inner_below: a tile has another number of steps": _BEGINS,
     "read.arrive: a loop is come to in different ways": "a header is one point of an agent's code",

@@ -24,26 +24,29 @@ from syncverify.driver.ir import check_kernel
 from syncverify.ir.text.parser import parse
 from syncverify.symbolic.context import SymbolicContext
 from tests.checker.induction.acceptance import of_text
-from tests.checker.induction.in_turn import BARE, IN_TURN, MISTAKES, SIZES
+from tests.checker.induction.in_turn import AHEAD, BARE, BARE_AHEAD, IN_TURN, MISTAKES, MISTAKES_AHEAD, SIZES
 
 #: This one is found soonest.
 QUICK = ("a group skips no tile",)
 
 
-@lru_cache(1)
-def _found() -> tuple[Problem, Claimed]:
-    """The one system of the kernel of barriers alone, and what is claimed of it."""
-    (kernel,) = parse(BARE, "bare.syncir")
+@lru_cache(2)
+def _found(text: str) -> tuple[Problem, Claimed]:
+    """The one system of a kernel, and what is claimed of its last case."""
+    (kernel,) = parse(text, "bare.syncir")
     problem = problem_of(kernel, {}, lambda _: Verdict.UNKNOWN)
-    (claimed,) = (x.claimed for case in readings(problem) for x in leaves(case))
+    *_, claimed = (x.claimed for case in readings(problem) for x in leaves(case))
     return problem, claimed
 
 
-def _read_by(change: Callable[[Claim], Claim]) -> Protocol:
-    """What is read by claims that are changed."""
-    problem, claimed = _found()
+def _read_by(change: Callable[[Claim], Claim], text: str = BARE) -> Protocol:
+    """What is read by claims that are changed; of tiles of one step where that is a case."""
+    problem, claimed = _found(text)
     space = SymbolicContext(may_havoc=False)
     ((path, (system,)),) = starts(problem, space, symbols(problem, space))
+    if text != BARE:
+        space.path = path
+        path.assume_branch(*space.of(1 - path.sizes["N"]))
     changed = replace(claimed, claims=tuple(map(change, claimed.claims)))
     return protocol_by(space, path, system, changed, Policy.PRACTICAL)
 
@@ -59,20 +62,29 @@ def test_tiles_in_turn_are_read() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", [BARE, IN_TURN])
+@pytest.mark.parametrize("text", [BARE, IN_TURN, BARE_AHEAD, AHEAD])
 def test_groups_that_take_tiles_in_turn_are_accepted(text: str) -> None:
     found = of_text(text)
     assert found.accepted, found
     assert {(0, 1), (0, 2), (1, 2)} in [_tiles(p) for p, _ in found.known]
 
 
+_EVERY = MISTAKES | MISTAKES_AHEAD
+
+
+@pytest.mark.parametrize("what", MISTAKES_AHEAD)
+def test_a_mistake_shows_in_tiles_of_one_step(what: str) -> None:
+    (kernel,) = parse(MISTAKES_AHEAD[what], "wrong.syncir")
+    assert check_kernel(kernel, SIZES[what]).verdict is Verdict.REFUTED
+
+
 @pytest.mark.parametrize(
-    "what", [pytest.param(x, marks=[] if x in QUICK else pytest.mark.slow) for x in MISTAKES]
+    "what", [pytest.param(x, marks=[] if x in QUICK else pytest.mark.slow) for x in _EVERY]
 )
 def test_a_mistake_is_not_accepted(what: str) -> None:
-    (kernel,) = parse(MISTAKES[what], "wrong.syncir")
+    (kernel,) = parse(_EVERY[what], "wrong.syncir")
     assert check_kernel(kernel, SIZES[what]).verdict is Verdict.REFUTED
-    found = of_text(MISTAKES[what])
+    found = of_text(_EVERY[what])
     assert not found.accepted and found.cause != "no kernel", found
 
 
@@ -89,6 +101,14 @@ def _inner(change: Callable[[Header], Header]) -> Callable[[Claim], Claim]:
     """Loops in such tiles, changed."""
     return lambda c: replace(
         c, headers=tuple(change(h) if _in_turn(c) and h.begins else h for h in c.headers)
+    )
+
+
+def _inner_trip(trip: Form | None) -> Callable[[Claim], Claim]:
+    """Loops inside tiles that are taken in turn, with other numbers of steps."""
+    return lambda c: replace(
+        c,
+        headers=tuple(replace(h, trip=trip) if _in_turn(c) and h.outer is not None else h for h in c.headers),
     )
 
 
@@ -139,6 +159,57 @@ _HELD, _STEPS = "register .* holds", "a tile has another number of steps"
 def test_claims_of_turns_are_borne_out(change: Callable[[Claim], Claim], why: str) -> None:
     with pytest.raises(NotReadError, match=why):
         _read_by(change)
+
+
+@pytest.mark.slow
+def test_tiles_of_one_step_are_read() -> None:
+    p = _read_by(lambda c: c, BARE_AHEAD)
+    assert _tiles(p) == {(0, 2), (1, 2)}
+    assert not p.prefix
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (_exchanged, _HELD),
+        (_outer(first=0), _HELD),
+        (_outer(stride=3), _HELD),
+        (_inner_trip(None), "steps the tiles of others have|other steps than one"),
+        (_inner_trip(Form(2, ())), "other steps than one|" + _HELD),
+        (_inner_trip(Form(0, ())), "other steps than one|" + _HELD),
+    ],
+)
+def test_claims_of_tiles_of_one_step_are_borne_out(change: Callable[[Claim], Claim], why: str) -> None:
+    with pytest.raises(NotReadError, match=why):
+        _read_by(change, BARE_AHEAD)
+
+
+def test_a_claimed_end_is_asked_for() -> None:
+    """A claim of another end than the loop asks for is read as if there were none."""
+    text = """kernel ends {
+  launch grid [1] block [32]
+  param N : i32 = 5
+  assume N >= 1
+  shared tile : f32[32] align 128
+  role all warps 0..1 {
+    for i in 0..N {
+      st.shared tile[][lane : 1], 1.0
+    }
+  }
+}
+"""
+    problem, claimed = _found(text)
+    ((header,),) = (c.headers for c in claimed.claims)
+    assert header.trip == Form(0, (("$N", 1),))
+    read = []
+    for more in (0, 1, -1):
+        end = replace(header, trip=Form(more, (("$N", 1),)))
+        space = SymbolicContext(may_havoc=False)
+        ((path, (system,)),) = starts(problem, space, symbols(problem, space))
+        changed = replace(claimed, claims=(replace(claimed.claims[0], headers=(end,)),))
+        read.append(protocol_by(space, path, system, changed, Policy.PRACTICAL))
+    assert read[0] == read[1] == read[2]
 
 
 def test_certificates_keep_turns() -> None:

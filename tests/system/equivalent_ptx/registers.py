@@ -24,7 +24,8 @@ _NO_RESULT = frozenset(
 
 
 class NotRewrittenError(Exception):
-    """The text has what is not read here: calls, tables of branches, scopes, several statements in a line."""
+    """The text has what is not read here: calls, tables of branches, scopes, late declarations, several
+    statements in a line."""
 
 
 class _Text:
@@ -46,6 +47,8 @@ class _Text:
                 self.labels[label[1]] = n
             elif statement is not None:
                 self.statements[n] = statement
+            elif line.startswith(".reg") and self.statements:
+                raise NotRewrittenError
             elif line and not line.startswith(".") and line != "}":
                 raise NotRewrittenError
         self.order = sorted(self.statements)

@@ -11,8 +11,8 @@ from typing import Any
 from typing import Protocol as Interface
 
 from syncverify.base.diagnostics import Policy
-from syncverify.checker.induction.claims import Claim
-from syncverify.checker.induction.program import Claimed, Start, assembled, parameters
+from syncverify.checker.induction.claims import Claim, Form, Header
+from syncverify.checker.induction.program import Claimed, Start, assembled, cleaned, parameters
 from syncverify.checker.induction.read import OtherFormsError, Text
 from syncverify.checker.induction.stepping import NotReadError, SizeCaseError
 from syncverify.checker.kernel.protocol import Protocol
@@ -111,7 +111,9 @@ def _claimed(
                 continue
         else:
             try:
-                take(i, claims.claim(i, cls))
+                own, before = claims.claim(i, cls), claims.before.get(cls)
+                in_turn = before is not None and _turns_alone(own, before)
+                take(i, with_numbers(before, start) if before and in_turn else own)
             except SizeCaseError:
                 raise
             except NotReadError:  # few sizes of this path may come to a second tile, say
@@ -128,6 +130,46 @@ def _claimed(
             claim = replace(claim, headers=headers)
             found[i] = (claim, start.read(system, i, claim))
     return found
+
+
+def _turns_alone(claim: Claim, before: Claim) -> bool:
+    """Whether a loop is claimed to turn alone of which another path has shown that others take tiles between.
+    Runs whose tiles have one step do not show that.
+    """
+    alone = {h.place for h in claim.headers if not h.tiles}
+    return any(h.stride > 1 and h.place in alone for h in before.headers)
+
+
+def with_numbers(claim: Claim, start: Start) -> Claim:
+    """The claim with numbers in the place of sizes that have one on this path."""
+    numbers: dict[str, int] = {}
+    for a in start.root.defs:
+        c, parts = start.root.resolve(0, ((a, 1),))
+        if not parts:
+            numbers["$" + cleaned(start.space.symbols[a].name)] = c
+    numbers = {x: c for x, c in numbers.items() if x[1:] not in start.names.values()}
+
+    def form(f: Form) -> Form:
+        parts = tuple((x, k) for x, k in f.parts if x not in numbers)
+        return (
+            f
+            if parts == f.parts
+            else replace(f, c=f.c + sum(numbers[x] * k for x, k in f.parts if x in numbers), parts=parts)
+        )
+
+    def forms(by: Mapping[Any, Form]) -> dict[Any, Form]:
+        return {s: form(f) for s, f in by.items()}
+
+    def header(h: Header) -> Header:
+        return replace(
+            h,
+            forms={r: forms(x) for r, x in h.forms.items()},
+            others={r: forms(x) for r, x in h.others.items()},
+            begins=tuple((low, high, forms(x)) for low, high, x in h.begins),
+            trip=h.trip and form(h.trip),
+        )
+
+    return replace(claim, headers=tuple(map(header, claim.headers)))
 
 
 def _adapting(take: Callable[[Claim], None], claim: Claim, claims: Claims) -> None:

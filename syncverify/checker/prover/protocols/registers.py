@@ -447,6 +447,8 @@ def _filled(claim: Claim) -> Claim:
                 kept = old is not None and old.kept and h.outer is not None
                 if (old is None or (old.any and not kept)) and table and r in table:
                     every[r][s] = Form(table[r], ())
+            if any(x.stride > 1 for x in claim.headers):
+                _by_one_counter(every, s)
             _as_another(every, s, whole)
             _by_halves(every, s, claim)
             _continue_sum(every, s, claim)
@@ -476,6 +478,8 @@ def _numbers_by_residue(claim: Claim) -> dict[Any, dict[tuple[int, int], int] | 
 
 def _with_begins(h: Header, claim: Claim) -> Header:
     """The header with what its registers keep of where a tile begins, if sizes say how many steps it has."""
+    if h.outer is None:
+        return h
     begins = _begins(h, claim) if h.trip is not None else ()
     in_turn = any(x.place == h.outer and x.stride > 1 for x in claim.headers)
     return replace(h, begins=begins, trip=h.trip if begins or in_turn else None)
@@ -495,7 +499,7 @@ def _begins(inner: Header, claim: Claim) -> tuple[tuple[int, int, dict[Any, Form
     tables: dict[Any, list[int]] = {}
     for s in sorted(slots, key=str):
         seen = [{outer.forms.get((r, q), {}).get(s) for q in range(claim.tiles)} for r in range(claim.steps)]
-        forms = [next(iter(x)) for x in seen if len(x) == 1]
+        forms = [next(iter(x)) for x in (some - {None} for some in seen) if len(x) == 1]
         known = [f.c for f in forms if f is not None and f.shape() == "sum" and not f.parts]
         if len(known) == claim.steps and len(set(known)) > 1:
             tables[s] = known
@@ -548,6 +552,21 @@ def _as_another(
     if same is not None:
         for r, some in every.items():
             some.setdefault(slot, Form(same[r], ()))
+
+
+def _by_one_counter(every: dict[tuple[int, int], dict[Any, Form]], slot: Any) -> None:
+    """Gives a number that only tiles, or only steps, decide to residues of which the other was not met."""
+    known = {r: forms[slot] for r, forms in every.items() if slot in forms and not forms[slot].any}
+    if len(known) in (0, len(every)) or any(f.parts or f.shape() != "sum" for f in known.values()):
+        return
+    for which in (1, 0):
+        found: dict[int, Form] = {}
+        alone = all(found.setdefault(r[which], f) == f for r, f in known.items())
+        if alone and 1 < len(found) < len(known):
+            for r, some in every.items():
+                if r[which] in found:
+                    some.setdefault(slot, found[r[which]])
+            return
 
 
 def _by_halves(every: dict[tuple[int, int], dict[Any, Form]], slot: Any, claim: Claim) -> None:
@@ -667,6 +686,7 @@ def _shaped(runs: list[Run], cuts: list[int], atoms: list[str]) -> Claim:
     kinds = {c: c not in tiles and _late(runs, c) for c in cuts}  # whether a loop asks behind its body
     m, ahead, turn = _counted(runs, outer, kinds)
     mu = _period(runs, tiles, 1, m) or 1
+    mu = mu if turn == IN_TURN[0] else _of_registers(runs, tiles, mu)
     headers = []
     for c in cuts:
         some = [(run, v) for run in runs for v in run.visits if v.place == c]
@@ -692,7 +712,7 @@ def _counted(
         for run in runs:
             _count_turns(run, outer, kinds, ahead)
             _count_trips(run, tiles, kinds)
-            _count_others(run, tiles, turn)
+            _count_others(run, tiles, turn, ahead)
 
     within = _within(runs, outer)
     for turn in IN_TURN if outer else IN_TURN[:1]:
@@ -709,16 +729,19 @@ def _counted(
     return m, ahead, turn
 
 
-def _count_others(run: Run, tiles: AbstractSet[int], turn: tuple[int, int]) -> None:
-    """Counts the steps of other agents' tiles, too, if all tiles of a run have as many."""
+def _count_others(run: Run, tiles: AbstractSet[int], turn: tuple[int, int], ahead: int) -> None:
+    """Counts the steps of other agents' tiles, too, if all tiles of a run have as many. Tiles that come to no
+    loop have the steps alone that are made before it.
+    """
     (many, *more) = {
         v.trips for v in run.visits if v.trips >= 0 and v.place >= 0 and v.place not in tiles
-    } or {0}
+    } or {ahead}
+    come_to = any(v.place >= 0 and v.place not in tiles for v in run.visits)
     first, stride = turn
     tile = 0
-    for v in run.visits[1:] if not more else ():
+    for v in run.visits[1:] if not more and turn != IN_TURN[0] else ():
         tile = v.u if v.place in tiles else tile
-        by = (first + (stride - 1) * tile) * many
+        by = (first + (stride - (1 if come_to else 0)) * tile) * many
         v.n, v.p = v.n + by, v.p + by
 
 
@@ -734,14 +757,14 @@ def _within(runs: list[Run], inner: Iterable[int]) -> set[int]:
 
 
 def _agree(runs: list[Run], m: int, sites: AbstractSet[int]) -> bool:
-    """Whether the waits at these places are the same at equal residues in all runs."""
+    """Whether the waits and looks at these places are the same at equal residues in all runs."""
     found: dict[Any, Any] = {}
     return all(
         found.setdefault((v.n % m, e[1]), essence(e)) == essence(e)
         for run in runs
         for v in run.visits
         for e in v.events
-        if e[0] == Ev.WAIT and e[1] in sites
+        if e[0] in (Ev.WAIT, Ev.POLL) and e[1] in sites
     )
 
 
@@ -835,6 +858,30 @@ def _period(
     return 2 * slots if slots is not None and found < 2 * slots and slots < most else found
 
 
+def _of_registers(runs: list[Run], tiles: AbstractSet[int], period: int) -> int:
+    """The least multiple of a period of tiles after which numbers in registers repeat, too, that no event
+    shows. Some run has to come to a turn again: in a long period each is seen once.
+    """
+    seen = [[v for v in run.visits if v.place in tiles] for run in runs]
+    slots = dict.fromkeys((v.place, s) for some in seen for v in some for s in v.registers)
+
+    def repeats(at: tuple[int, Any], m: int) -> bool:
+        """Whether a register has a small number for each residue."""
+        found: dict[int, Any] = {}
+        return all(
+            type(x) is int and 0 <= x < m and found.setdefault(v.u % m, x) == x
+            for some in seen
+            for v in some
+            if v.place == at[0]
+            for x in (v.registers.get(at[1]),)
+        )
+
+    most = max((v.u for some in seen for v in some), default=0)
+    longer = [m for m in (2 * period, 4 * period) if most > m]
+    some = (next((m for m in longer if repeats(at, m)), period) for at in slots if not repeats(at, period))
+    return max(some, default=period)
+
+
 #: An event that was met: in which turn, which of those of all turns, and its essence.
 _Met = tuple[int, tuple[int, int, int, int], Any]
 
@@ -872,16 +919,17 @@ class _Visited:
 
     def forms(self, slot: Any) -> dict[tuple[int, int], Form]:
         """The forms of a register, by residue."""
-        found = self.of_all(slot)
-        if found is None:
-            found = self.of_each(slot)
+        of_all = self.of_all(slot)
+        found = self.of_each(slot) if of_all is None else of_all
         if self.is_doubtful(found):
             found = dict.fromkeys(found, ANY)
         if len(set(found.values())) == 1 and all(_of_sizes(f) for f in found.values()):
             found = dict.fromkeys(found, KEPT)  # runs say little of which of several cases it comes from
         # tiles of one agent alone are few, so that sums fit by chance
-        doubtful = any if self.in_turn and self.inside else all
-        if doubtful(f is ANY for f in found.values()):
+        few = self.in_turn and self.inside
+        doubtful = any if few else all
+        by_tile = few and of_all is None and any(name == "g" for f in found.values() for name, _ in f.parts)
+        if by_tile or doubtful(f is ANY for f in found.values()):
             found = dict.fromkeys(found, self.by_loop(slot))
         return found
 
@@ -890,9 +938,9 @@ class _Visited:
         return v.u == 0 if self.tiles else v.n == v.p + self.ahead
 
     def trip(self) -> Form | None:
-        """The steps of a tile as a sum of sizes, for a loop in tiles; None where there is none."""
+        """The steps of a tile, or of a loop outside of tiles, as a sum of sizes; None where there is none."""
         some = [(run, v) for run, v in self.some if v.trips >= 0]
-        if not self.inside or not some:
+        if self.tiles or not some:
             return None
         fit = _fit([{a: run.values[a] for a in self.atoms} for run, _ in some], [v.trips for _, v in some])
         return None if fit is None else Form(fit[0], tuple(fit[1]))

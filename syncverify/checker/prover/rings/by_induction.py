@@ -173,7 +173,10 @@ class _System:
                 case.assume_branch(c, parts)
                 sides.append(case)
             named = tuple((names[a], k) for a, k in e.parts)
-            return SizeCases(e.c, named, self.cases(sides[0]), self.cases(sides[1]))
+            # what holds of many sizes may hold of few
+            order = sorted((0, 1), key=lambda i: len(sides[i].defs))
+            found_of = {i: self.cases(sides[i]) for i in order}
+            return SizeCases(e.c, named, found_of[0], found_of[1])
 
 
 def met_by_sizes(p: Protocol, names: Mapping[int, str]) -> tuple[int, Parts] | None:

@@ -45,7 +45,7 @@ NAMES: Mapping[str, Any] = {
         for name in (
             "udiv urem sdiv srem shl shr sar shf bfe bfi prmt lop3 brev bfind mul_hi umin umax smin smax "
             "popc clz sabs sad mul24 bmsk fns szext dot saturated clamped equal is_null float_product select "
-            "rank_byte shfl vote match redux"
+            "rank_byte in_window shfl vote match redux"
         ).split()
     },
 }  # fmt: skip
@@ -221,7 +221,8 @@ class Expressions(Arithmetic):
         if space not in WINDOWS:
             return self._one(i, text)
         if i.mods[0] == "to":
-            return self._one(i, f"{text} & {(1 << WINDOW) - 1}")
+            inside = f"{text} & {(1 << WINDOW) - 1}"
+            return self._one(i, f"in_window({inside})" if WINDOWS[space] == WINDOWS["shared"] else inside)
         return self._one(i, f"{text} + {WINDOWS[space] << WINDOW}")
 
     def op_isspacep(self, i: Instr) -> list[tuple[str, str]]:

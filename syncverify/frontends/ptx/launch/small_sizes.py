@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Set
-from functools import partial, reduce
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from functools import lru_cache, partial, reduce
 from itertools import islice, product
 from math import prod
 
@@ -79,15 +79,20 @@ def largest_sizes(facts: PtxFacts, wanted: Set[str]) -> Iterator[dict[str, int]]
         yield bound
 
 
-def _values(name: str, constraints: list[Expr], most: int = MOST_VALUES) -> list[int]:
+def _values(name: str, constraints: Iterable[Expr], most: int = MOST_VALUES) -> list[int]:
     """The first numbers from 0 up that the constraints on one size allow."""
+    return list(_allowed(name, tuple(constraints), most))
+
+
+@lru_cache(256)  # a search asks for them again
+def _allowed(name: str, constraints: tuple[Expr, ...], most: int) -> tuple[int, ...]:
     found: list[int] = []
     for value in range(FURTHEST + 1):
         if all(_holds(c, {name: value}) for c in constraints):
             found.append(value)
             if len(found) == most:
                 break
-    return found
+    return tuple(found)
 
 
 def _holds(constraint: Expr, values: dict[str, int]) -> bool:

@@ -13,6 +13,7 @@ from struct import pack, unpack
 from typing import Any
 
 from syncverify.base.reason import Cause, Reason
+from syncverify.frontends.ptx.syntax.types import WINDOW
 from syncverify.frontends.ptx.values.register_values import (
     ELSEWHERE,
     INTS,
@@ -227,6 +228,10 @@ def _clamped(a: int, b: int, sign: int) -> int:
     return max(-(1 << 31), min((1 << 31) - 1, signed(a, 32) + sign * signed(b, 32))) & 0xFFFFFFFF
 
 
+#: A bit that no address in shared memory has.
+_BEYOND = 1 << WINDOW - 1
+
+
 def _lifted(f: Callable[..., Any]) -> Callable[..., Any]:
     def on_anything(*args: Any) -> Any:
         for a in args:
@@ -258,6 +263,8 @@ fns = _numbers_only(_fns)
 bmsk, szext, dot = _numbers_only(_bmsk), _numbers_only(_szext), _numbers_only(_dot)
 #: A rank of a block as the byte that addresses have for it: 255, which no cluster has, for what is larger.
 rank_byte = _lifted(lambda a: min(a, 255) if a.__class__ in INTS else a)
+#: An address in shared memory that comes of a generic one: beyond the window's 32 bits it lies nowhere.
+in_window = _lifted(lambda a: a | _BEYOND if a.__class__ in INTS and a >> 32 else a)
 saturated, clamped = _numbers_only(_saturated), _numbers_only(_clamped)
 umin, umax, smin, smax = _lifted(min), _lifted(max), _lifted(_smin), _lifted(_smax)
 popc = _on_bits(int.bit_count)

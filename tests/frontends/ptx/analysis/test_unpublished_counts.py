@@ -17,6 +17,7 @@ cluster = [1]
 0 = "ptr"
 1 = "ptr"
 """
+OF_ANY_GRID = FACTS.replace("[4]", '["g"]').replace("cluster", 'assume = ["g >= 1"]\ncluster')
 PARAMS = ".param .u64 k_parts, .param .u64 k_count"
 BODY = """
     .shared .align 4 .b8 last[4];
@@ -66,6 +67,12 @@ def test_with_a_fence_of_the_device_it_is_not_refuted(check: Any) -> None:
 @pytest.mark.parametrize("fence, proved", [("membar.gl;", True), ("membar.cta;", False), ("", False)])
 def test_any_number_of_blocks_may_count(check: Any, fence: str, proved: bool) -> None:
     """Loads that follow are strong, so the count decides about a hand-over; nobody waits for it."""
-    text = BODY.replace("FENCE", fence).replace("ld.global.u32 %r6", "ld.volatile.global.u32 %r6")
-    facts = FACTS.replace("[4]", '["g"]').replace("cluster", 'assume = ["g >= 1"]\ncluster')
-    assert (check(module_text(text, PARAMS), facts=facts)["verdict"] == "proved") == proved
+    text = BODY.replace("FENCE", fence).replace("ld.global.u32", "ld.volatile.global.u32")
+    assert (check(module_text(text, PARAMS), facts=OF_ANY_GRID)["verdict"] == "proved") == proved
+
+
+@pytest.mark.parametrize("behind, proved", [("membar.gl;", True), ("membar.cta;", False), ("", False)])
+def test_plain_loads_behind_the_count_want_a_fence(check: Any, behind: str, proved: bool) -> None:
+    loads = "mul.wide.u32 %rd5, %r1, 4;"
+    text = BODY.replace("FENCE", "membar.gl;").replace(loads, f"{behind}\n{loads}")
+    assert (check(module_text(text, PARAMS), facts=OF_ANY_GRID)["verdict"] == "proved") == proved
