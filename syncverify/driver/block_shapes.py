@@ -25,7 +25,7 @@ from syncverify.base.diagnostics import Diagnostic, KernelReport, ScopeKind, Ver
 from syncverify.base.reason import Cause, Reason, causes_of
 from syncverify.driver.block_proposals import Tried, asked_blocks, room, tried, usual, with_note, written
 from syncverify.driver.ptx_check import Task, reports_of
-from syncverify.frontends.ptx.launch.usual_blocks import blocks_of
+from syncverify.frontends.ptx.launch.usual_blocks import blocks_of, reads_thread_numbers
 
 #: Rules of races: what blocks that nothing gives are refuted by.
 _RACES = frozenset({"SV110", "SV111", "SV112"})
@@ -64,7 +64,8 @@ def _of_usual_blocks(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
         if Verdict.PROVED in said and len(said) > 1:
             break  # no other block makes them agree, and the note has its block
     meant = [t for t in found if _may_be_meant(t)]
-    if _all_proved(task, found, meant) or _one_race(meant):
+    apart = reads_thread_numbers(task.kernel.function)  # else one thread alone may be meant
+    if _all_proved(task, found, meant) or (apart and _one_race(meant)):
         yield _with_blocks(meant)
     else:
         yield with_note(task, last, found)
@@ -80,6 +81,8 @@ def _all_proved(task: Task, found: Sequence[Tried], meant: Sequence[Tried]) -> b
     larger than these. Where the budget did not reach for all, there are several."""
     if _verdicts(meant) != {Verdict.PROVED}:
         return False
+    if any(len(t.block) > 1 for t in meant) and all(prod(t.block[1:]) == 1 for t in meant):
+        return False  # the text reads rows, and a block with one says nothing of them
     if len(meant) < _SEVERAL and len(found) < len(asked_blocks(task)):
         return False
     return all(t in meant or _aside(t, meant, room(task)) for t in found)

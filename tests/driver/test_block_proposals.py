@@ -102,3 +102,17 @@ def test_what_is_no_race_is_shown_and_refutes_nothing() -> None:
 def test_the_reason_names_a_block_of_as_many_dimensions_as_the_text_reads() -> None:
     found = _report("bar.sync 1, 96;", 4096, TWO_DIMENSIONS)
     assert "block = [32, 8]" in str(found.reason)
+
+
+def test_a_block_of_one_row_says_nothing_of_rows() -> None:
+    # each row writes the words of the others; with 256 x 1 x 1 there is one
+    found = _report("bar.sync 0;", 1024, "mov.u32 %r8, %tid.z;", value="%r8")
+    assert found.verdict is Verdict.UNKNOWN
+
+
+def test_threads_that_nothing_tells_apart_may_be_one() -> None:
+    alone = BODY.replace("mov.u32 %r1, %tid.x;", "mov.u32 %r1, 0;").replace("ROW", "")
+    alone = alone.replace("WAIT", "add.u32 %r1, %r1, 1; st.shared.u32 [%r4], %r1;").replace("VALUE", "%r1")
+    alone = alone.replace("STEP", "0").replace("OFFSET", "0").replace("BYTES", "64")
+    (one,) = check(module_text(alone, ".param .u64 k_out"))
+    assert one.verdict is not Verdict.REFUTED

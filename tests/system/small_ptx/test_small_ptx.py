@@ -31,6 +31,7 @@ BY_INPUT = (
     "last_blocks",
     "changed_before_asked",
     "few_registers",
+    "signs_of_numbers",
 )
 #: One of so many is replayed on the second reader in every run.
 EVERY = 32

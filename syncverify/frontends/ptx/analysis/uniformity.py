@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
@@ -60,6 +61,17 @@ _ALL_LANES = 0xFFFFFFFF
 #: The least number that is below zero in a register of 32 bits.
 _SIGN = 1 << 31
 
+#: What goes into a number beside constants.
+_OF_SIZES, _OF_THREADS = 1, 2
+#: As many blocks there are, and turns of a loop that adds a constant: more are sizes that wrap.
+_MANY = (1 << 16) - 1
+_MOST_WARPS = 63
+#: Registers of which a bound is looked for, at most, and how deep.
+_MOST_BOUNDS, _DEEPEST_BOUND = 20_000, 150
+_BOUNDED = frozenset(
+    {"mov", "add", "mul", "mad", "shl", "shr", "cvt", "min", "max", "div", "rem", "or", "and"}
+)
+
 #: Instructions in a row that are followed to show that a value does not change in a loop.
 _DEEPEST = 12
 
@@ -97,6 +109,9 @@ class Uniformity:
         self.divergence: Divergence = flow.divergence
         self._held: dict[int, _Bits] = {}
         self._stored: dict[int, int] = {}
+        self._bounds: dict[str, _Most] = {}
+        self._asked = set[str]()
+        self._steps = 0
         self._rests_on: dict[int, tuple[tuple[int, str], ...]] = {}
         self._signs_asked: set[str] = set()  # of registers whose bits are asked for their own sign
         self._definitions: dict[str, list[int]] = {}
@@ -836,74 +851,94 @@ class Uniformity:
         if i.op == "and" and any(isinstance(x, Imm) and 0 <= x.value < _SIGN for x in i.operands[1:]):
             return True
         computes = i.op in ("mov", "add", "mul", "mad", "shl", "shr", "cvt", "min", "max", "div", "rem", "or")
-        alone = i.mods[:1] != ("pack",) and kind(i.mods[-1]) in ("u", "s", "b")  # one number, and no halves
-        if not computes or not alone or "hi" in i.mods or not _of_integers(i) or self._leaves_its_type(k):
+        if not computes or "hi" in i.mods or not _of_one_integer(i) or self._leaves_its_type(k):
             return False
         return all(self._positive(x, assumed) for x in i.operands[1:])
 
     def _leaves_its_type(self, k: int) -> bool:
-        """Whether an instruction cuts or sets the sign bit of what numbers of threads and constants alone
-        give it, with one for each number that has no bound: no size is to blame for that."""
+        """Whether an instruction may cut or set the sign bit of what numbers of threads and constants give
+        it: no size is to blame for that."""
         i = self.body[k]
         types = [m for m in i.mods if kind(m) in ("u", "s", "b") and m[1:].isdigit()]
         if not types:
             return False
         if i.op == "cvt":
             held = min([width(types[0]), *(width(m) for m in types if kind(m) == "s")])
-            return (self._greatest(i.operands[1]) or 0) >> held - 1 > 0
-        bits = width(types[-1]) * (2 if "wide" in i.mods else 1)
-        return (self._result_of(i) or 0) >> bits - 1 > 0
+            most = self._greatest(i.operands[1]).most
+        else:
+            held = width(types[-1]) * (2 if "wide" in i.mods else 1)
+            most = self._result_of(i).most
+        if isinstance(i.operands[0], Vector):  # its parts are numbers of their own
+            held = min(map(self._width, registers(i.operands[0])), default=held)
+        return most is None or most >> held - 1 > 0
 
-    def _greatest(self, op: Operand) -> int | None:
-        """The greatest number that numbers of threads and constants make an operand; 1 for other special
-        registers, and in place of what a loop makes of itself. None: nothing is known."""
+    def _greatest(self, op: Operand) -> _Most:
+        """The greatest number that numbers of threads and constants make an operand. What a loop makes of
+        itself is 1 there, and of it only sums are followed."""
         if isinstance(op, Imm):
-            return op.value & _ALL_BITS
+            return _Most(op.value & _ALL_BITS)
         if isinstance(op, Special):
-            most = self._maybe_special(op.name)
-            return most if most < 2 * _SIGN else 1
+            bits = self._maybe_special(op.name)
+            if bits < 2 * _SIGN:
+                return _Most(bits, 0 if op.name.startswith("%ntid") else _OF_THREADS)
+            return _Most(_MOST_WARPS, _OF_THREADS) if op.name == "%warpid" else _Most(_MANY, _OF_SIZES)
         if not isinstance(op, Reg):
-            return None
-        if op.name not in self._bounds:
-            self._bounds[op.name] = 1
-            found = [self._result_of(self.body[k]) for k in self._definitions.get(op.name, ())]
-            known = [x for x in found if x is not None]
-            self._bounds[op.name] = max(known) if known and len(known) == len(found) else None
-        return self._bounds[op.name]
+            return _Most(None)
+        name = op.name
+        if name in self._bounds:
+            return self._bounds[name]
+        if name in self._asked:
+            return _Most(1, _OF_SIZES, frozenset({name}))
+        if self._steps > _MOST_BOUNDS or len(self._asked) > _DEEPEST_BOUND:
+            return _Most(None)
+        self._steps += 1
+        self._asked.add(name)
+        found = [self._result_of(self.body[k]) for k in self._definitions.get(name, ())]
+        self._asked.remove(name)
+        met = frozenset[str]().union(*(x.met for x in found))
+        some = [x.most for x in found if x.most is not None]
+        most = None if not some or len(some) < len(found) else sum(some) if name in met else max(some)
+        made = _Most(most, max((x.of for x in found), default=_OF_THREADS), met - {name})
+        if not made.met:
+            self._bounds[name] = made
+        return made
 
-    @cached_property
-    def _bounds(self) -> dict[str, int | None]:
-        return {}
-
-    def _result_of(self, i: Instr) -> int | None:
+    def _result_of(self, i: Instr) -> _Most:
         """The same of what an instruction makes."""
-        whole = (1 << width(i.mods[-1])) - 1 if i.mods and kind(i.mods[-1]) in ("u", "b") else None
-        ops = [self._greatest(x) for x in i.operands[1:]]
+        if i.op not in _BOUNDED or not _of_one_integer(i) or not {"hi", "sat"}.isdisjoint(i.mods):
+            return _Most(None)
         numbers = [x.value for x in i.operands[1:] if isinstance(x, Imm) and x.value >= 0]
         if i.op == "and" and numbers:
-            return min(numbers)
-        if i.op in ("shr", "cvt") and ops[0] is None:
-            by = ops[1] if i.op == "shr" else 0
-            return None if whole is None or by is None else whole >> min(by, 64)
-        some = [x for x in ops if x is not None]
-        if not some or len(some) < len(ops):
-            return None
+            return _Most(min(numbers), _OF_THREADS)
+        if i.op == "rem" and isinstance(i.operands[2], Imm) and i.mods[-1][:1] == "u":
+            return _Most(max(i.operands[2].value - 1, 0), _OF_THREADS)
+        ops = [self._greatest(x) for x in i.operands[1:]]
+        of, met = max(x.of for x in ops), frozenset[str]().union(*(x.met for x in ops))
+        by = numbers[-1] if i.op == "shr" and isinstance(i.operands[2], Imm) and numbers else 0
+        if i.op in ("shr", "cvt") and ops[0].most is None:
+            whole = (1 << width(i.mods[-1])) - 1 if kind(i.mods[-1]) in ("u", "b") else None
+            return _Most(None if whole is None else whole >> min(by, 64), _OF_THREADS)
+        some = [x.most for x in ops if x.most is not None]
+        signs = [width(m) for m in i.mods[-2:] if kind(m) == "s" and m[1:].isdigit()]
+        if len(some) < len(ops) or not some or (signs and max(some) >> min(signs) - 1 > 0):
+            return _Most(None)
         match i.op:
-            case "add" | "or":
-                return sum(some)
+            case "add":
+                return _sum(*ops)
             case "mul" | "mad":
-                return some[0] * some[1] + sum(some[2:])
+                product = _Most(some[0] * some[1], max(x.of for x in ops[:2]))
+                if ops[0].met or ops[1].met:
+                    return _Most(None)
+                return product if i.op == "mul" else _sum(product, ops[2])
             case "shl":
-                return some[0] << min(some[1], 64)
+                return _Most(None if ops[0].met or ops[1].met else some[0] << min(some[1], 64), of)
+            case "or":
+                return _Most((1 << max(some).bit_length()) - 1, of, met)
             case "shr":
-                return some[0] >> min(some[1], 64)
-            case "rem" if isinstance(i.operands[2], Imm):
-                return max(some[1] - 1, 0)
+                return _Most(some[0] >> min(by, 64), of, met)
             case "mov" | "cvt" | "div" | "rem":
-                return some[0]
-            case "max" | "min" | "and":
-                return max(some)
-        return None
+                return _Most(some[0], of, met)
+        return _Most(max(some), of, met)
 
     def whole(self, mask: Operand, k: int) -> bool:
         """Whether a mask names all lanes."""
@@ -949,9 +984,38 @@ class Uniformity:
         return THREADS
 
 
+@dataclass(frozen=True, slots=True)
+class _Most:
+    """A bound of a number; None: there is none. ``of``: what goes into it. ``met``: registers of loops that
+    it is made of, from the turn before."""
+
+    most: int | None
+    of: int = 0
+    met: frozenset[str] = frozenset()
+
+
+def _sum(one: _Most, two: _Most) -> _Most:
+    """The bound of a sum. What a loop adds in each turn is no number of a thread, and if it is one of the
+    text, it is added many times; numbers of blocks are sizes."""
+    if one.most is None or two.most is None or (one.met and two.met):
+        return _Most(None)
+    of, met = max(one.of, two.of), one.met | two.met
+    if not met:
+        return _Most(one.most + two.most, of)
+    moved, by = (one, two) if one.met else (two, one)
+    if by.of == _OF_THREADS or moved.most is None or by.most is None:
+        return _Most(None)
+    return _Most(moved.most + by.most * (1 if by.of == _OF_SIZES else _MANY), of, met)
+
+
 def _of_integers(i: Instr) -> bool:
     """Whether the types of an instruction are whole numbers or bits."""
     return not any(m.startswith(_FLOAT_TYPES) and m[-1].isdigit() for m in i.mods)
+
+
+def _of_one_integer(i: Instr) -> bool:
+    """The same, where they are of one number, and of no halves."""
+    return bool(i.mods) and i.mods[0] != "pack" and kind(i.mods[-1]) in ("u", "s", "b") and _of_integers(i)
 
 
 def _keeps_rounding(i: Instr) -> bool:

@@ -32,6 +32,15 @@ def dimensions(function: Function) -> int:
     return max((n for n, d in ((2, "y"), (3, "z")) if named & {f"%tid.{d}", f"%ntid.{d}"}), default=1)
 
 
+def reads_thread_numbers(function: Function) -> bool:
+    """Whether a kernel asks which of a block's threads one is."""
+    asks = ("%tid", "%laneid", "%warpid", "%lanemask")
+    return any(
+        i.op == "elect" or any(isinstance(o, Special) and o.name.startswith(asks) for o in i.operands)
+        for i in function.body
+    )
+
+
 def usual_blocks(function: Function) -> tuple[Block, ...]:
     """Blocks to try for a kernel whose block nothing gives."""
     return _USUAL[dimensions(function)]
@@ -98,4 +107,12 @@ class _Named:
             self.registers.update(results(i))
 
 
-__all__ = ["Block", "blocks_of", "dimensions", "narrowest_shared", "reads_rows", "usual_blocks"]
+__all__ = [
+    "Block",
+    "blocks_of",
+    "dimensions",
+    "narrowest_shared",
+    "reads_rows",
+    "reads_thread_numbers",
+    "usual_blocks",
+]
