@@ -10,8 +10,8 @@ is no race, and 1 and 2 in block 1, which is one. The events are the same.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import NamedTuple
+from collections.abc import Hashable, Mapping
+from typing import Any, NamedTuple
 
 from syncverify.base.diagnostics import Verdict
 from syncverify.checker.kernel.exact.polls import use_of
@@ -29,7 +29,7 @@ class Behaviour(NamedTuple):
     key: Hashable
     whole: bool
 
-    def judged_by(self, others: dict[Hashable, Verdict]) -> bool:
+    def judged_by(self, others: Mapping[Any, Verdict]) -> bool:
         """Whether the verdict of a block with this key says enough: what is not whole proves nothing."""
         found = others.get(self.key)
         return found is not None and (self.whole or found is not Verdict.PROVED)
