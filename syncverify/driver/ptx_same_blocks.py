@@ -37,7 +37,7 @@ class Behaviour(NamedTuple):
 
 def behaviour(system: PtxSystem) -> Behaviour:
     """What a block does, as far as a run in which every wait passes tells."""
-    looks = _looks(system) if system.looked and not system.cut_short else ()
+    looks = _looks(system) if system.polled and not system.cut_short else ()
     key = system.fingerprint, looks, frozenset(system.info.equal_stores)
     return Behaviour(key, not system.cut_short and looks is not None)
 

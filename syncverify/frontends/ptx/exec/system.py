@@ -67,7 +67,7 @@ class PtxSystem(SymbolicSystem):
     stuck: list[str] = field(default_factory=list)  # why classes could not go on, in the discovery of splits
     fingerprint: int = 0  # of the events that the discovery saw
     answered: bool = False  # whether it saw events whose answers may differ from run to run
-    looked: bool = False  # whether looks are among these
+    polled: bool = False  # whether looks are among these
     cut_short: bool = False  # whether it ended before its agents did
     electing: set[tuple[int, int]] = field(default_factory=set)  # (CTA, warp) that it saw elect
     ways: ClassPrograms | None = None  # where no size has a number: the code of each class
@@ -385,7 +385,7 @@ class PtxSystem(SymbolicSystem):
                 token and self.launch.space is None
             ):  # of each arrival another one: who waits for which differs
                 answers[i] = budget[i] + 1
-            self.looked |= look
+            self.polled |= look
             self.answered |= look or token
             self.fingerprint = hash((self.fingerprint, i, event))
             if event[0] == Ev.ELECT:
