@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -24,6 +24,7 @@ from syncverify.driver.ptx_assumptions import (
     of_stores,
 )
 from syncverify.driver.ptx_grid import together
+from syncverify.driver.ptx_same_blocks import behaviour
 from syncverify.driver.ptx_task import CheckTask, compiled, elected, inferred, with_boxes
 from syncverify.frontends.launch_facts import default_path
 from syncverify.frontends.ptx.analysis.handover_detection import HandOver
@@ -320,7 +321,7 @@ def _any_cluster_refuted(k: CheckTask, first: PtxSystem, numbers: Iterable[int])
 
 def _each_cluster(k: CheckTask, first: PtxSystem, clusters: int) -> Iterator[Outcome]:
     """One run for each cluster, or for each of those whose events differ."""
-    seen: set[Any] = set()
+    seen: dict[Hashable, Verdict] = {}
     runs = 0
     for number in range(clusters):
         for lane in elected(k, first.program, first.launch, number, first):
@@ -331,16 +332,18 @@ def _each_cluster(k: CheckTask, first: PtxSystem, clusters: int) -> Iterator[Out
                     again = PtxSystem.fresh(first.program, launch, None, lane, k.hash)
                     yield from _each_cluster(k, again, clusters)
                     return
-            if clusters > MAX_CLUSTERS or not system.answered:
-                if system.fingerprint in seen:
-                    continue
-                seen.add(system.fingerprint)
+            compared = clusters > MAX_CLUSTERS or not system.answered
+            does = behaviour(system) if compared else None
+            if does is not None and does.judged_by(seen):
+                continue
             runs += 1
             if runs > 4 * MAX_CLUSTERS:
                 text = f"the blocks of the grid differ in more than {4 * MAX_CLUSTERS} ways"
                 yield undecided(Reason(text, Cause.GRID_CASES), k.span)
                 return
             outcome = _judged(k, system)
+            if does is not None:
+                seen[does.key] = outcome.verdict
             yield outcome
             if outcome.verdict is Verdict.UNKNOWN and has(outcome.reason, Cause.BUDGET):
                 return  # the others take as long, most likely

@@ -106,6 +106,7 @@ class LockstepChecker(Follower):
         new.groups = {key: replace(g, committed=list(g.committed)) for key, g in self.groups.items()}
         new.exits = {cta: dict(row) for cta, row in self.exits.items()}
         new.events, new.trace, new.asked, new.phases = self.events, [], [], {}
+        new.equal_stores = self.equal_stores
         new.actors = [_actor(a, touch) for a in self.actors]
         return new
 

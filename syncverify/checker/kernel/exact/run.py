@@ -29,7 +29,7 @@ class Follower(Operations, RegisterPools):
 
     def judge(self, most: int) -> None:
         """Runs everything; ``most``: events after which it gives up."""
-        moved = True
+        self.equal_stores, moved = frozenset(self.info.equal_stores), True
         while moved:
             moved = False
             for a in self.actors:
@@ -67,7 +67,8 @@ class Follower(Operations, RegisterPools):
 
     def is_of(self, system: System) -> bool:
         """Whether this run is one of another system as well: its agents say the same to the same questions,
-        in tables that are equal then. Where its block lies is asked by nothing here. Raises LaneSplit.
+        in tables that are equal then, and stores that were taken for equal are so there: of these, less is
+        left the more is seen. Where its block lies is asked by nothing here. Raises LaneSplit.
         """
         if system.info.classes != self.info.classes:
             return False
@@ -78,7 +79,8 @@ class Follower(Operations, RegisterPools):
                 stands[cls] = agents[cls].step(answer)
             if said != (stands[cls] if answer is not None else use_of(agents[cls], stands[cls])):
                 return False
-        return replace(system.info, block=self.info.block) == self.info
+        equal = self.equal_stores == system.info.equal_stores
+        return equal and replace(system.info, block=self.info.block) == self.info
 
     def step(self, a: ReplayedAgent) -> bool:
         """One event of a class, unless it has to wait."""

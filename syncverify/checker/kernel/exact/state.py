@@ -157,6 +157,8 @@ class State:
         self.trace: list[list[Event]] = [[] for _ in self.info.classes]
         #: what agents were asked, in order: class, answer (None: for the use of a look), what they said
         self.asked: list[tuple[int, int | None, Any]] = []
+        #: sites of stores that write one value, as was known when the run began
+        self.equal_stores: frozenset[int] = frozenset()
         #: (barrier, phase) -> what landed in it, and who waited for it: the run as a certificate has it
         self.phases: dict[tuple[int, int], tuple[list[Any], list[Any]]] = {}
         self.actors = [

@@ -67,6 +67,8 @@ class PtxSystem(SymbolicSystem):
     stuck: list[str] = field(default_factory=list)  # why classes could not go on, in the discovery of splits
     fingerprint: int = 0  # of the events that the discovery saw
     answered: bool = False  # whether it saw events whose answers may differ from run to run
+    polled: bool = False  # whether looks are among these
+    cut_short: bool = False  # whether it ended before its agents did
     electing: set[tuple[int, int]] = field(default_factory=set)  # (CTA, warp) that it saw elect
     ways: ClassPrograms | None = None  # where no size has a number: the code of each class
 
@@ -375,10 +377,16 @@ class PtxSystem(SymbolicSystem):
             try:
                 event = self._next(agents, agent, answers[i])
             except NotConcrete:
-                return False
+                break
             budget[i] -= 1
-            answers[i] = int(event[0] in _POLLS)
-            self.answered |= event[0] in _POLLS or (event[0] == Ev.ARRIVE and bool(event[5] & Flag.TOKEN))
+            look, token = event[0] in _POLLS, event[0] == Ev.ARRIVE and bool(event[5] & Flag.TOKEN)
+            answers[i] = int(look)
+            if (
+                token and self.launch.space is None
+            ):  # of each arrival another one: who waits for which differs
+                answers[i] = budget[i] + 1
+            self.polled |= look
+            self.answered |= look or token
             self.fingerprint = hash((self.fingerprint, i, event))
             if event[0] == Ev.ELECT:
                 context = agent.r[CONTEXT]
@@ -389,6 +397,7 @@ class PtxSystem(SymbolicSystem):
                 return False
             if event[0] in _BLOCKING:
                 return True
+        self.cut_short = True
         return False
 
 

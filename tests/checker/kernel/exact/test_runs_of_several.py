@@ -109,3 +109,34 @@ def test_blocks_that_store_elsewhere_differ(tmp_path: Path, places: str) -> None
     first, *others = systems(files.read_source(path), facts_for(str(path), str(launch)))
     follower, _ = run(first)
     assert [follower.is_of(other) for other in others] == ([False] if places.startswith("shl") else [])
+
+
+#: Both warps store 0 into one word in block 0, and 1 and 2 in block 1; where is the same, says a shift.
+VALUES = PLACES.format("shr.u32 %r1, %r0, 6").replace(
+    "add.s32 %r3, %r3, %r2;\n  add.s32 %r3, %r3, %r1;\n  st.shared.u32 [%r3], %r0;",
+    "add.s32 %r3, %r3, %r1;\n  shr.u32 %r4, %r2, 7;\n  add.u32 %r4, %r4, 1;\n"
+    "  VALUE;\n  st.shared.u32 [%r3], %r5;",
+)
+
+
+@pytest.mark.parametrize(("value", "same"), [("mov.u32 %r5, %r0", []), ("mul.lo.u32 %r5, %r0, %r4", [False])])
+def test_blocks_that_store_other_values_differ(tmp_path: Path, value: str, same: list[bool]) -> None:
+    """Blocks 1 and 2 do the same, and store values of each warp: that is seen when they are run."""
+    path, launch = tmp_path / "k.ptx", tmp_path / "k.toml"
+    path.write_text(VALUES.replace("VALUE", value))
+    launch.write_text("[kernel.k]\nblock = [64]\ngrid = [3]\n")
+    found: list[bool] = []
+    first: list[Follower] = []
+
+    def judge(system: Any, _: Policy) -> Outcome:
+        if first:
+            found.append(first[0].is_of(system))
+        else:
+            first.append(run(system)[0])
+        return Outcome(Verdict.PROVED)
+
+    source = files.read_source(path)
+    assert source.module is not None
+    facts = facts_for(str(path), str(launch))
+    checked(source.module, "k", facts, {}, Policy.PRACTICAL, Checker(judge, None, again=False))
+    assert found == same
