@@ -91,12 +91,15 @@ def _all_proved(task: Task, found: Sequence[Tried], meant: Sequence[Tried]) -> b
 def _aside(t: Tried, meant: Sequence[Tried], elements: int) -> bool:
     """Whether a block that does not fit is no sign of a mistake, beside those that are proved: it is no
     larger; or larger than any array; or it has too many rows, as rows of its length fit where they are fewer.
+    Of the last, one block that is proved says too little: rows that are meant may overlap.
     """
     threads = prod(t.block)
     if threads > elements or any(threads <= prod(m.block) for m in meant):
         return True
-    return t.overlaps and any(
-        m.block[0] >= t.block[0] and prod(m.block[1:]) < prod(t.block[1:]) for m in meant
+    return (
+        len(meant) >= _SEVERAL
+        and t.overlaps
+        and any(m.block[0] >= t.block[0] and prod(m.block[1:]) < prod(t.block[1:]) for m in meant)
     )
 
 

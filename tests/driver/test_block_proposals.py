@@ -85,6 +85,9 @@ def test_more_rows_than_are_meant_are_no_mistake_and_rows_that_are_too_near_are(
     found = _report("bar.sync 0;", 4096, eight, value="%r8")
     assert found.verdict is Verdict.PROVED
     assert any(a.startswith("block = 32 x 8, 32 x 4 or 8 x 8: ") for a in found.assumptions)
+    # four rows, in an array with room for eight: of one block alone nothing follows for 32 x 8
+    four = eight.replace(", 7;", ", 3;")
+    assert _report("bar.sync 0;", 1024, four, value="%r8").verdict is Verdict.UNKNOWN
     # the rows lie 16 words apart: those of 32 overlap, and 32 x 32 threads would have room
     near = TWO_DIMENSIONS.replace(", 5;", ", 4;")
     assert _report("bar.sync 0;", 4096, near, value="%r8").verdict is Verdict.UNKNOWN
