@@ -321,7 +321,9 @@ class _Judge:
         mask = self.uniformity.read_at(k, [x.name]) & THREADS
         for visit, some in zip(words, seen, strict=True):
             alike: dict[int, int] = {}
-            if any(alike.setdefault(t & mask, int(visit[t])) != visit[t] for t in np.flatnonzero(some)):
+            if any(
+                alike.setdefault(t & mask, int(visit[t])) != visit[t] for t in map(int, np.flatnonzero(some))
+            ):
                 yield "varies with"
                 break
 
