@@ -130,7 +130,8 @@ class Induction:
         ahead = {w: 0, counter.version: step}  # what is compared, and what is added to it
         found = [b for b in self.branches.of(guard, k, holds=holds) if b.version in ahead]
         ends = [x + ahead[b.version] for b in found if (x := _end(b, step)) is not None]
-        until = self._until(guard, k, ahead, holds=holds)
+        alone = len(counter.back) == 1  # else another way back may pass the number
+        until = self._until(guard, k, ahead, holds=holds) if alone else None
         if until is not None and first.low == first.high:
             turns, rest = divmod(until - first.low, step)
             if turns > 0 and not rest:

@@ -361,3 +361,37 @@ def test_numbers_below_0_are_great_without_signs(
 ) -> None:
     bound = Bound(7, low, high, signed, 32, Side.BOTH)
     assert bounded(Interval(-1, 6), 7, frozenset({bound})) == expected
+
+
+#: Two arrays, of which a thread reads the first by the number of its turn, until data ends the loop.
+TURNED = """.shared .align 4 .b8 t[32]; .shared .align 4 .b8 u[128];
+mad.wide.u32 %rd2, %r1, 4, %rd1; ld.global.u32 %r2, [%rd2]; mov.u32 %r3, t; mov.u32 %r4, u;
+mov.u32 %r7, 0; setp.lt.u32 %p1, %r1, 8; shl.b32 %r8, %r1, 2; add.u32 %r9, %r3, %r8;
+@%p1 st.shared.u32 [%r9], %r2; bar.sync 0;
+setp.lt.u32 %p2, %r1, 32; @%p2 bra W;
+mov.u32 %r5, 0;
+L: shl.b32 %r6, %r5, 2; add.u32 %r6, %r3, %r6; ld.shared.u32 %r7, [%r6];
+setp.eq.u32 %p3, %r5, %r2; @%p3 bra E; add.s32 %r5, %r5, 1;
+BACK
+bra E;
+W: add.u32 %r9, %r4, %r8; st.shared.u32 [%r9], %r2;
+E: st.global.u32 [%rd2], %r7;
+"""
+
+
+@pytest.mark.parametrize(
+    ("back", "shown"),
+    [
+        ("setp.ne.s32 %p4, %r5, 8; @%p4 bra L;", True),
+        ("and.b32 %r10, %r5, 1; setp.eq.u32 %p4, %r10, 0; @%p4 bra M; setp.ne.s32 %p5, %r5, 8; @%p5 bra L;"
+         " bra E; M: setp.ne.s32 %p5, %r5, 7; @%p5 bra L;", False),
+        ("and.b32 %r10, %r5, 1; setp.eq.u32 %p4, %r10, 0; @%p4 bra M; setp.lt.s32 %p5, %r5, 8; @%p5 bra L;"
+         " bra E; M: setp.lt.s32 %p5, %r5, 7; @%p5 bra L;", True),
+    ],
+)  # fmt: skip
+def test_a_number_that_one_way_back_ends_at_is_passed_on_another(back: str, shown: bool) -> None:
+    """Then data decides how far the turns go, and it is taken to keep the access in its array."""
+    facts = {"kernel": {"k": {"block": [64], "grid": [1], "params": {"0": "ptr"}}}}
+    (report,) = syncverify.check(kernel(TURNED.replace("BACK", back)), facts=facts)
+    assert report.verdict is Verdict.PROVED
+    assert any("where data says" in x for x in report.assumptions) != shown

@@ -345,6 +345,28 @@ def test_what_is_said_in_loops_holds(seed: int) -> None:
     assert judged(seed) == []
 
 
+#: A number that one of two ways back ends at, and only other turns come to.
+TWO_WAYS = """mov.u32 %v4, 0;
+L1:
+PROBE
+add.s32 %v4, %v4, 1; and.b32 %v5, %v4, 1; setp.eq.u32 %q0, %v5, 0; @%q0 bra L2;
+setp.ne.s32 %q1, %v4, 4; @%q1 bra L1; bra L3;
+L2:
+setp.ne.s32 %q1, %v4, 7; @%q1 bra L1;
+L3:"""
+
+
+def test_what_is_said_with_two_ways_back_holds() -> None:
+    program = Program(random.Random(1))
+    before, after = TWO_WAYS.split("PROBE")
+    program.lines.append(before)
+    program.probe()
+    program.lines.append(after)
+    words, stored = executed(program, random.Random(2))
+    assert stored[:, 0, 0].any(axis=1).sum() > 9
+    assert list(wrong(program, words, stored)) == []
+
+
 @pytest.mark.slow
 def test_what_is_said_in_many_loops_holds() -> None:
     assert {seed: found for seed in range(100, 500) if (found := judged(seed))} == {}
