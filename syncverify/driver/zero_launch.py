@@ -16,8 +16,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from math import prod
 
+from syncverify.base.source import InputError
 from syncverify.checker.prover.strategy import ReplayEffort
 from syncverify.driver.drawn_launch import DRAWS, NoLaunchError, drawn_launch, set_by_the_host
 from syncverify.driver.input_harm import Inputs
@@ -33,6 +35,8 @@ from syncverify.simulate.ptx import Harm, Launch
 from syncverify.simulate.ptx.confirm import Confirmed, Limits, confirm
 from syncverify.simulate.ptx.harm import Kind
 
+#: Clusters of an open grid, beside the fewest.
+_MORE = 5
 #: Clusters of a launch, at most: all of them run.
 _MOST = 64
 #: Contents of the host's memory that are tried beside zeros.
@@ -65,7 +69,22 @@ def _launches(facts: PtxFacts) -> Iterator[PtxFacts]:
         yield facts
         return
     row = {name: 1 for name in ("grid.y", "grid.z") if name in facts.symbols()}
-    yield from some_sizes(facts.bind(row) if row else facts)
+    in_row = facts.bind(row) if row else facts
+    yield from islice(some_sizes(in_row), 1)
+    yield from _of_more_blocks(in_row)
+    yield from islice(some_sizes(in_row), 1, None)
+
+
+def _of_more_blocks(facts: PtxFacts) -> Iterator[PtxFacts]:
+    """A launch of some clusters more, if the facts allow it: two blocks may be as many as the text happens to
+    say. Example: ``if (atomicAdd(&done, 1) == 1) sum the parts;``."""
+    if "grid.x" not in facts.symbols():
+        return
+    try:
+        more = facts.bind({"grid.x": _MORE * (facts.cluster or (1, 1, 1))[0]})
+    except InputError:
+        return
+    yield from islice(some_sizes(more), 1) if more.symbols() else (more,)
 
 
 def _of_one(

@@ -83,7 +83,7 @@ E: ret;
 @pytest.mark.parametrize(
     ("line", "block", "kind"),
     [
-        ("", "", "missing-fact"),
+        ("bar.sync 1, 96;", "", "missing-fact"),  # usual blocks do not agree
         ("ld.volatile.global.u32 %r0, [%rd0];", ".reqntid 32", "data"),
         pytest.param(
             "ld.global.u32 %r0, [%rd0]; mov.u32 %r1, %laneid;",

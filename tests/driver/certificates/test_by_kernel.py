@@ -78,10 +78,10 @@ def test_names_of_quotients_and_other_values_are_in_certificates(form: str) -> N
         case[2] = 32  # the loop's end is no sum of sizes any more
     else:
         claims = case[1]["claims"]
-        headers = [h for claim in claims for h in claim[2] if len(h) == 6]
+        headers = [h for claim in claims for h in claim[2] if len(h) > 5 and h[5]]  # what else registers hold
         assert headers
         for h in headers:
-            h.pop()
+            h[5] = []
     with pytest.raises(RejectedError):
         follow(data, text, "ptx", FACTS)
 

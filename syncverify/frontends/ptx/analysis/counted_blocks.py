@@ -5,7 +5,8 @@
 No part of such a kernel waits, so its accesses to global memory have no events. What a thread wrote is
 visible to the block that counts last where a fence of the device stands between the write and the atomic, or
 the atomic releases, and, where another thread of the block counts, a barrier of the block. On the other side
-a fence stands between the atomic and a plain load, or the atomic acquires. A kernel in which one of them is
+a fence stands between the atomic and a plain load or a copy to shared memory, or the atomic acquires. What
+is written only behind the count that decides is not published at all. A kernel in which one of them is
 missing on some path is not decided.
 """
 
@@ -18,7 +19,7 @@ from syncverify.frontends.ptx.analysis.pointer_provenance import ANYWHERE, Origi
 from syncverify.frontends.ptx.decode.global_access import semantics
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem
-from syncverify.frontends.ptx.syntax.operands import results, sources
+from syncverify.frontends.ptx.syntax.operands import computed_from, results, sources
 from syncverify.model.events import Flag
 
 _WIDE = frozenset({"gl", "gpu", "sys"})
@@ -33,7 +34,9 @@ def unfenced_count(
     published before it; None if there is none. ``certain``: only writes that no atomic comes before, to
     memory of a parameter that is read where more was decided."""
     body = flow.body
-    for k, a, _ in _handed(flow, counts, origins, certain=certain):
+    for k, a, reads in _handed(flow, counts, origins, certain=certain):
+        if any(_after_counting(flow, k, counts, r) for r in reads):
+            return k
         if not _releases(body[a]) and reaches(flow, k, a, lambda j: is_wide_fence(body[j])):
             return k
         own = flow.controllers()[flow.block_of[k]] == flow.controllers()[flow.block_of[a]]
@@ -65,15 +68,13 @@ def _handed(
 ) -> Iterator[tuple[int, int, list[int]]]:
     """A write, an atomic that counts, and the loads behind some such atomic that may read what is written."""
     body = flow.body
-    reads = [k for k, i in enumerate(body) if i.op == "ld" and _global(i)]
+    reads = {k: at for k, i in enumerate(body) if (at := _read(i)) is not None}
     for k, i in enumerate(body):
         if i.op != "st" or not _global(i) or flow.block_of[k] not in flow.reached:
             continue
         where = origins.of(_place(i))
         meet = _share if certain else _meet
-        shared = [
-            r for r in reads if meet(where, origins.of(_place(body[r]))) and _place(body[r]) != _place(i)
-        ]
+        shared = [r for r, at in reads.items() if meet(where, origins.of(at)) and at != _place(i)]
         if certain:
             above = flow.controllers()[flow.block_of[k]]
             shared = [r for r in shared if not flow.controllers()[flow.block_of[r]] <= above]
@@ -82,6 +83,29 @@ def _handed(
         for a in counts:
             if not (certain and reaches(flow, a, k, lambda j: False)):
                 yield k, a, shared
+
+
+def _after_counting(flow: Flow, k: int, counts: Collection[int], r: int) -> bool:
+    """Whether a write comes only after each count that decides about a read, and not by that decision: the
+    block that counts last may read before others write.
+
+    Example: ``n = count(a); part = x; count(b); if (n == last) sum += part;``.
+    """
+    body, above = flow.body, flow.controllers()
+    deciding, work = set[int](), [flow.block_of[r]]
+    while work:
+        more = above[work.pop()] - deciding
+        deciding |= more
+        work += more
+    guards = {g.name for g in (body[flow.blocks[c].hi - 1].guard for c in deciding) if g is not None}
+    decide = [a for a in counts if not guards.isdisjoint(computed_from(set(results(body[a])), body))]
+    if not decide or above[flow.block_of[r]] <= above[flow.block_of[k]]:
+        return False
+    return all(reaches(flow, a, k, _never) and not reaches(flow, k, a, _never) for a in decide)
+
+
+def _never(_: int) -> bool:
+    return False
 
 
 def steering_counts(flow: Flow, steers: Collection[str]) -> frozenset[int]:
@@ -139,6 +163,17 @@ def _resets(i: Instr) -> bool:
 def _global(i: Instr) -> bool:
     """Whether an access may be one of global memory."""
     return not any(m.startswith(("shared", "local", "param", "const")) for m in i.mods)
+
+
+def _read(i: Instr) -> Mem | None:
+    """The place in global memory that a load, or a copy to shared memory, reads; None of others."""
+    if i.op == "ld":
+        return _place(i) if _global(i) else None
+    if i.op != "cp" or "global" not in i.mods or "prefetch" in i.mods:
+        return None
+    memory = [op for op in i.operands if isinstance(op, Mem)]
+    to_shared = next(m for m in i.mods if m.startswith(("shared", "global"))) != "global"
+    return memory[1] if to_shared and len(memory) > 1 else None
 
 
 def _place(i: Instr) -> Mem:

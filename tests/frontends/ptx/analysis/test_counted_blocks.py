@@ -121,3 +121,53 @@ def test_the_last_block_is_told_at_a_barrier(first: str, second: str, proved: bo
     facts = {"kernel": {"k": {"block": [64], "grid": [3], "params": params, "variables": {"done": 0}}}}
     (report,) = syncverify.check(text, facts=facts, timeout=60, advice=False)
     assert (str(report.verdict) == "proved") == proved, report.reason
+
+
+@pytest.mark.parametrize("fence, acquired", [("", False), ("fence.acq_rel.gpu;", True)])
+@pytest.mark.parametrize(
+    "copy",
+    [
+        "cp.async.ca.shared.global [last], [%rd1+128], 4;",
+        "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [last], [%rd1+128], 16, [last];",
+    ],
+)
+def test_a_copy_behind_the_count(copy: str, fence: str, acquired: bool) -> None:
+    """What a copy brings to shared memory wants the fence that a load wants."""
+    text = KERNEL.replace("ld.global.u32 %r5, [%rd1+128];", copy)
+    count = f"fence.acq_rel.gpu; atom.relaxed.gpu.global.add.u32 %r2, [%rd2], 1; {fence}"
+    flow = Flow(parse(text.replace("COUNT", count)).entries[0])
+    counts = steering_counts(flow, {"%r2"})
+    assert (unacquired_read(flow, counts, Origins(flow, fine=False)) is None) == acquired
+
+
+#: if (t == 0): part[b] = x; a = count; part[b + 16] = x; b = count; if (ASKED == 2) sum of part
+TWO = """.version 8.4
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 part, .param .u64 counter)
+{ .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<9>;
+  ld.param.u64 %rd1, [part];
+  ld.param.u64 %rd2, [counter];
+  mov.u32 %r4, %tid.x;
+  setp.ne.u32 %p2, %r4, 0;
+  @%p2 bra OUT;
+  mov.u32 %r1, %ctaid.x;
+  mul.wide.u32 %rd3, %r1, 4;
+  add.s64 %rd4, %rd1, %rd3;
+  st.global.u32 [%rd4], %r1;
+  atom.acq_rel.gpu.global.add.u32 %r2, [%rd2], 1;
+  st.global.u32 [%rd4+64], %r1;
+  atom.acq_rel.gpu.global.add.u32 %r3, [%rd2+4], 1;
+  setp.ne.u32 %p1, ASKED, 2;
+  @%p1 bra OUT;
+  ld.global.u32 %r5, [%rd1+64];
+  st.global.u32 [%rd2+64], %r5;
+OUT: ret; }
+"""
+
+
+@pytest.mark.parametrize("asked, published", [("%r2", False), ("%r3", True)])
+def test_a_write_behind_the_count_that_decides(asked: str, published: bool) -> None:
+    flow = Flow(parse(TWO.replace("ASKED", asked)).entries[0])
+    counts = steering_counts(flow, {"%r2", "%r3"})
+    assert (unfenced_count(flow, counts, Origins(flow, fine=False)) is None) == published
