@@ -58,6 +58,18 @@ class _Order:
     def most(self) -> int:
         return (1 << self.bits - self.signed) - 1
 
+    def keeps(self, found: Interval, low: int, high: int) -> bool:
+        """Whether the numbers of an interval that are not from ``low`` to ``high`` are not in the order.
+
+        A number less than 0, as a difference may be, is a great one of an order without signs. With signs a
+        great one is less than 0.
+        """
+        if found.high >= 1 << self.bits:
+            return False
+        if self.signed:
+            return found.low >= self.least and (low >= 0 or found.high <= self.most)
+        return found.low >= 0 or found.low + (1 << self.bits) > high
+
 
 Bounds = frozenset[Bound]
 NOTHING: Bounds = frozenset()
@@ -73,12 +85,12 @@ def bounded(found: Known, version: int, bounds: Bounds) -> Known:
         if not mine:
             continue
         low, high = max(b.low for b in mine), min(b.high for b in mine)
-        half = 1 << min(b.bits for b in mine) - 1
+        order = _Order(signed, min(b.bits for b in mine))
         if found is None:
-            small = 0 <= low <= high < min(half, WORD // 2)
+            small = 0 <= low <= high < min(1 << order.bits - 1, WORD // 2)
             found = Interval(low, high, int(low < high)) if small else None
-        elif not signed or low >= 0 or found.high < half:
-            found = found.within(max(low, 0), max(high, 0))
+        elif order.keeps(found, low, high):
+            found = found.within(low, high)
     return found
 
 

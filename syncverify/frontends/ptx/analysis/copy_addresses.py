@@ -412,6 +412,11 @@ def _aligned_by_zeros(a: Asked, flow: Flow) -> bool:
     return m >= a.unit and not r % a.unit
 
 
+def remainder(flow: Flow, v: int, multiples: Multiples = NOTHING_SAID) -> Remainder | None:
+    """What a version is modulo a power of two: the power, and the rest; None where no path writes it."""
+    return _remainders(v, flow, multiples)[v]
+
+
 def _moved(x: Remainder, more: int) -> Remainder:
     return x[0], (x[1] + more) % x[0]
 
@@ -601,4 +606,13 @@ def hidden(effect: Effect) -> Effect:
     return replace(effect, emit=emit)
 
 
-__all__ = ["NOTHING_SAID", "CopyAddresses", "Multiples", "copy_addresses", "hidden", "misplaced", "numbered"]
+__all__ = [
+    "NOTHING_SAID",
+    "CopyAddresses",
+    "Multiples",
+    "copy_addresses",
+    "hidden",
+    "misplaced",
+    "numbered",
+    "remainder",
+]

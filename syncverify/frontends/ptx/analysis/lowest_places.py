@@ -4,6 +4,7 @@ Example: of ``mov b, row+32; shl o, i, 2; add a, b, o``, where ``i`` starts at `
 each turn, the address is ``row+32`` at least, whatever the number of turns is. Numbers count as whole numbers
 here: a sum that leaves its 32 bits belongs to an access far outside shared memory, for steps are small. Data
 and numbers of blocks take no small steps: a product of these may leave 32 bits at once, and bounds nothing.
+Nor is a step small that a turn multiplies, or adds to itself: 32 turns double a number out of its bits, to 0.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable, Mapping
 
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Reg, Special, Sym
+from syncverify.frontends.ptx.syntax.operands import sources
 from syncverify.frontends.ptx.syntax.types import kind, width
 
 #: Of a version that is being looked at: it bounds nothing.
@@ -29,12 +31,15 @@ class LowestPlaces:
     def __init__(self, flow: Flow, shared: Mapping[str, int]) -> None:
         self.flow, self.shared = flow, shared
         self._left = 0
+        self._grows: dict[tuple[int, int], bool] = {}
 
     def of(self, k: int) -> int | None:
         """The least place of an access; None where nothing bounds it."""
         place = next((x for x in self.flow.body[k].operands if isinstance(x, Mem)), None)
-        if place is None:
-            return None
+        return None if place is None else self.of_address(place, k)
+
+    def of_address(self, place: Mem, k: int) -> int | None:
+        """The least that an address is where an instruction reads it."""
         self._left = MOST
         found = self._operand(place.base, k, {})
         return None if found is None or found >= _ABOVE // 2 else found + place.offset
@@ -65,7 +70,7 @@ class LowestPlaces:
         i = self.flow.body[k]
         if i.guard is not None or i.operands[:1] != (Reg(versions.name[v]),):
             return None
-        return self._made(i, k, known)
+        return self._made(v, i, k, known)
 
     def _merged(self, versions: list[int], v: int, known: dict[int, int]) -> int | None:
         """The least of what is merged, if no turn leads below it."""
@@ -77,7 +82,7 @@ class LowestPlaces:
         again = [self._version(m, {**known, v: low}) for m in versions]
         return low if all(x is not None and x >= low for x in again) else None
 
-    def _made(self, i: Instr, k: int, known: dict[int, int]) -> int | None:
+    def _made(self, v: int, i: Instr, k: int, known: dict[int, int]) -> int | None:
         type_ = i.mods[-1] if i.mods else ""
         if width(type_) != 32 or kind(type_) not in "usb" or not {"lo"}.issuperset(i.mods[:-1]):
             return None
@@ -85,7 +90,33 @@ class LowestPlaces:
         xs = [self._operand(x, k, known) for x in i.operands[1:3]] if i.op != "mad" else []
         if i.op == "mad":
             xs = [self._operand(x, k, known) for x in i.operands[1:]]
-        return None if rule is None else rule(i, xs)
+        return None if rule is None or (known and self._multiplied(v, i, k)) else rule(i, xs)
+
+    def _multiplied(self, v: int, i: Instr, k: int) -> bool:
+        """Whether a turn multiplies what an instruction made in an earlier one, or adds it to itself."""
+        kept = [self._made_of(x, k, v) for x in i.operands[1:]]
+        return any(kept[:2]) if i.op in ("mul", "shl", "mad") else i.op == "add" and all(kept)
+
+    def _made_of(self, x: Operand, k: int, made: int) -> bool:
+        """Whether an operand is made of a version, by whatever path."""
+        if not isinstance(x, Reg):
+            return False
+        versions, first = self.flow.versions, self.flow.versions.read(x.name, k)
+        if (first, made) not in self._grows:
+            work, seen = [first], set[int]()
+            while work and made not in seen:
+                v = work.pop()
+                if v in seen:
+                    continue
+                seen.add(v)
+                at = versions.writer[v]
+                if at < 0:
+                    work += [m for _, m in versions.merged(v)]
+                else:
+                    kept = [] if self.flow.body[at].guard is None else [versions.name[v]]
+                    work += [versions.read(name, at) for name in (*sources(self.flow.body[at]), *kept)]
+            self._grows[first, made] = made in seen
+        return self._grows[first, made]
 
 
 def _sum(_: Instr, xs: list[int | None]) -> int | None:

@@ -11,6 +11,7 @@ import pytest
 import syncverify
 from syncverify.base.diagnostics import Verdict
 from syncverify.frontends.ptx.analysis.address_ranges import AddressRanges, Interval
+from syncverify.frontends.ptx.analysis.branch_bounds import Bound, Side, bounded
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.parser import parse
 from syncverify.simulate.ptx import Launch, buffer, run
@@ -318,3 +319,45 @@ def test_bounds_that_the_kernel_has_are_held_against_its_memory(
     (report,) = syncverify.check(BINS.format(mask=mask, scale=scale), advice=False)
     assert report.verdict is verdict
     assert any("stays inside" in a for a in report.assumptions) == (mask == -1)
+
+
+#: A table of 8 words, and an index that is -1 where the data is a multiple of 8.
+DIFFERENCE = """.shared .align 4 .b8 t[32];
+mad.wide.u32 %rd2, %r1, 4, %rd1; ld.global.u32 %r2, [%rd2]; mov.u32 %r3, t; shl.b32 %r4, %r1, 2;
+add.u32 %r4, %r3, %r4; setp.lt.u32 %p1, %r1, 8; @%p1 st.shared.u32 [%r4], %r2; bar.sync 0;
+and.b32 %r5, %r2, 7; sub.s32 %r5, %r5, 1; mov.u32 %r7, 0; COMPARED
+@!%p2 bra E; shl.b32 %r6, %r5, 2; add.u32 %r6, %r3, %r6; ld.shared.u32 %r7, [%r6];
+E: st.global.u32 [%rd2], %r7;
+"""
+
+
+@pytest.mark.parametrize(
+    ("compared", "right"),
+    [
+        ("setp.lt.s32 %p2, %r5, 4;", False),
+        ("setp.lt.s32 %p2, %r5, 4; setp.ge.and.s32 %p2, %r5, 0, %p2;", True),
+        ("setp.lt.u32 %p2, %r5, 4;", True),
+        ("setp.gt.s32 %p2, %r5, 2;", True),
+    ],
+)
+def test_a_difference_below_0_meets_bounds_by_its_sign(compared: str, right: bool) -> None:
+    """With signs it is less than any end."""
+    facts = {"kernel": {"k": {"block": [64], "grid": [1], "params": {"0": "ptr"}}}}
+    (report,) = syncverify.check(kernel(DIFFERENCE.replace("COMPARED", compared)), facts=facts)
+    assert (report.verdict is Verdict.PROVED) == right
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "signed", "expected"),
+    [
+        (3, _WORD - 1, False, Interval(-1, 6)),
+        (0, 4, False, Interval(0, 4)),
+        (3, _WORD // 2 - 1, True, Interval(3, 6)),
+        (-_WORD // 2, 3, True, Interval(-1, 3)),
+    ],
+)
+def test_numbers_below_0_are_great_without_signs(
+    low: int, high: int, signed: bool, expected: Interval
+) -> None:
+    bound = Bound(7, low, high, signed, 32, Side.BOTH)
+    assert bounded(Interval(-1, 6), 7, frozenset({bound})) == expected
