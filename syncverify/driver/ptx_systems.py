@@ -222,7 +222,8 @@ def _handing_over(k: CheckTask, program: Program, launch: Launch, clusters: int 
             alone = PtxSystem.fresh(program, launch, number, 0, k.hash)
             if any(map(lacks_box, alone.stuck)):
                 launch = inferred(k, launch, program, number)
-    for lane in elected(k, program, launch, 0):
+    each = range(min(clusters or 1, MAX_COMPARED))
+    for lane in dict.fromkeys(lane for at in each for lane in elected(k, program, launch, at)):
 
         def fresh(n: int, at: int, lane: int = lane) -> PtxSystem:
             return PtxSystem.fresh(program, launch, at, lane, k.hash, asked=asked, clusters=n)

@@ -33,7 +33,7 @@ from syncverify.frontends.ir.code_text import (  # fmt: skip
 )
 from syncverify.frontends.ir.lane_classes import Elections, elections, role_of
 from syncverify.frontends.ir.slice_silent import sliced
-from syncverify.frontends.ir.tables import exchanged, mixes_atomics, spins, synchronizes_globally, tables
+from syncverify.frontends.ir.tables import mixes_atomics, spins, synchronizes_globally, tables
 from syncverify.ir import nodes as n
 from syncverify.ir.evaluate import rounds, statements, steady
 from syncverify.ir.launch_grid import Grid
@@ -77,7 +77,7 @@ def _systems(
     grid = Grid.of(kernel, known)
     tracks = synchronizes_globally(kernel)
     together = tracks and grid.clusters <= MAX_CLUSTERS
-    if (spins(kernel) or mixes_atomics(kernel)) and not together:
+    if tracks and not together:
         yield from _block_groups(kernel, known, grid, source_hash)
         return
     program = Program(
@@ -98,7 +98,9 @@ def _block_groups(
     kernel: n.Kernel, known: Mapping[str, int], grid: Grid, source_hash: str
 ) -> Iterator[IrSystem | Unanalysable]:
     """A system for each kind of block group where a grid's clusters share global memory in small groups."""
-    what = "wait for each other through" if spins(kernel) else "mix atomics and bulk reductions in"
+    what = "share"
+    if spins(kernel) or mixes_atomics(kernel):
+        what = "wait for each other through" if spins(kernel) else "mix atomics and bulk reductions in"
     start = f"blocks {what} global memory and the grid has {grid.clusters} clusters"
     if grid.clusters > MAX_TRACED:
         yield Unanalysable(f"{start}; at most {MAX_TRACED} are compared", kernel.span)
@@ -106,7 +108,7 @@ def _block_groups(
     values = {**known, **grid.sizes()}
 
     def program(clusters: int) -> Program:
-        return Program(kernel, values, tables(kernel, known, clusters, True, exchanged(kernel)))
+        return Program(kernel, values, tables(kernel, known, clusters, True))
 
     alone, choice = program(1), elections(kernel, known, grid)
     lanes = elected_lanes(alone, grid, 0, choice)

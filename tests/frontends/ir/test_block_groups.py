@@ -174,3 +174,23 @@ def test_shapes_tell_how_accesses_meet() -> None:
     assert shape(apart) == shape([_trace((20, 28), (0, 8))])
     # but an access of one cluster that meets one of another does so in each
     assert shape([_trace((0, 8)), _trace((0, 8))]) != shape([_trace((0, 8)), _trace((8, 16))])
+
+
+BULK = "tensor out : f32[65536] inout\n shared part : f32[128]"
+STORES = (
+    "if tid == 0 {{\n bulk.store out[block * 256 : 128], part\n bulk.commit\n }}\n"
+    " st.global out[{at} : 1], tid\n if tid == 0 {{\n bulk.wait 0\n }}"
+)
+
+
+@pytest.mark.parametrize(
+    ("at", "proved"),
+    [
+        ("128 + block * 256 + tid", True),
+        ("128 + block * 128 + tid", False),  # where the first block alone does not meet its copy
+        ("(block + 8) * 256 + tid", False),  # where another block's copy writes
+    ],
+)
+def test_where_each_block_stores_is_compared(at: str, proved: bool) -> None:
+    report = checked(STORES.format(at=at), f"launch grid [32] block [128]\n {BULK}")
+    assert (report.verdict is Verdict.PROVED) is proved

@@ -14,8 +14,9 @@ SHARED = "shared s : f32[4, 64]\n mbarrier b[4]\n tensor a : f32[1 << 20] inout"
 
 
 def test_a_kernel_that_ignores_its_block_runs_once() -> None:
-    body = "bulk.load s[0][0 : 4], a[block * 4 : 4], b[0]\n st.global a[block * 64 + tid], 1.0"
-    assert [s.info.block for s in build(body, f"launch grid [1000] block [32]\n{SHARED}")] == [(0, 0, 0)]
+    body = "bulk.load s[0][0 : 4], a[block * 4 : 4], b[0]\n st.global c[block * 64 + tid], 1.0"
+    header = f"launch grid [1000] block [32]\n{SHARED}\n tensor c : f32[1 << 20] out"
+    assert [s.info.block for s in build(body, header)] == [(0, 0, 0)]
 
 
 KERNELS = [
