@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
 from syncverify.frontends.ptx.analysis.slice import Slice, slice_of
+from syncverify.frontends.ptx.analysis.uniformity import LANES as LANE_BITS
+from syncverify.frontends.ptx.analysis.uniformity import Uniformity
 from syncverify.frontends.ptx.decode.effects import Effect
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Special
@@ -42,6 +44,11 @@ def _deciding(flow: Flow, blocks: Iterable[int]) -> set[int]:
     return found
 
 
+#: The largest block of one row, and the numbers of threads in others.
+_ONE_ROW = (1024, 1, 1)
+_ROWS = ("%tid", "%tid.y", "%tid.z")
+
+
 @dataclass(frozen=True, slots=True)
 class Elections:
     """``any``: some instruction elects; ``named``: guards distinguish lanes; ``nested``: so do guards that
@@ -74,10 +81,18 @@ def elections(flow: Flow, whole: Slice, decided: Collection[int]) -> Elections:
         guard = body[k].guard
         return (guard is not None and guard.name in by) or _under(flow, controllers, flow.block_of[k], by)
 
-    waits = [k for k in decided if _of_bulk_groups(body[k], "wait_group")]
+    waits = [k for k in decided if _of_bulk_groups(body[k], "wait_group") and not decided_by(k, elected)]
     commits = [k for k in decided if _of_bulk_groups(body[k], "commit_group")]
-    by_number = any(decided_by(k, varying) and not decided_by(k, elected) for k in waits)
+    by_number = any(decided_by(k, varying) for k in waits) and _some_lanes(flow, waits)
     return Elections(True, named, nested, by_number and any(decided_by(k, elected) for k in commits))
+
+
+def _some_lanes(flow: Flow, instructions: Iterable[int]) -> bool:
+    """Whether a warp may come to one of some instructions with a part of its lanes alone: the lane that it
+    elected is not among them then. Where all come, as behind ``tid / 32 == 0``, it is."""
+    rows = any(isinstance(x, Special) and x.name in _ROWS for i in flow.body for x in i.operands)
+    uniformity = Uniformity(flow, _ONE_ROW)
+    return rows or any(uniformity.decided_by(k) & LANE_BITS for k in instructions)
 
 
 def _of_bulk_groups(i: Instr, what: str) -> bool:
