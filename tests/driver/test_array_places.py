@@ -166,6 +166,22 @@ def contradiction(seed: int) -> str | None:
     return None
 
 
+MADE_IN_A_LOOP = (
+    "mov.u64 %rd3, a; mov.u32 %r5, 0; L: cvta.local.u64 %rd3, %rd3; add.u32 %r5, %r5, 1; "
+    "setp.lt.u32 %p2, %r5, 1; @%p2 bra L; add.u64 %rd4, %rd3, {offset}; "
+    "setp.lt.s32 %p0, %r1, 7; @%p0 bra E; ld.u32 %r9, [%rd4];"
+)
+
+
+@pytest.mark.parametrize(("offset", "of_data"), [("%rd1", False), ("%rd5", True)])
+def test_what_nothing_bounds_is_data_only_if_it_was_loaded(offset: str, of_data: bool) -> None:
+    """The base is made in a loop, so that no interval has it: 64 threads leave 32 words without any data."""
+    lines = "mul.wide.s32 %rd5, %r1, 4; " + MADE_IN_A_LOOP.format(offset=offset)
+    found = report("local", lines)
+    assert (found.verdict is Verdict.PROVED) is of_data
+    assert any("stays inside `a`" in text for text in found.assumptions) is of_data
+
+
 def test_what_stays_inside_stays_inside_on_random_data() -> None:
     assert [c for c in map(contradiction, range(60)) if c is not None] == []
 

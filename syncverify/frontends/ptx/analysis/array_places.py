@@ -13,7 +13,7 @@ Thread 32 may leave ``a``. What constants and numbers of threads alone decide is
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from syncverify.frontends.ptx.analysis.address_ranges import AddressRanges, Interval, warp_of
@@ -21,7 +21,10 @@ from syncverify.frontends.ptx.analysis.named_arrays import NamedArrays
 from syncverify.frontends.ptx.decode.memory import Access, decode_place
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Module, Reg, Variable
+from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 
+#: What brings words of memory; a size is one, too.
+_LOADS = frozenset({"ld", "ldu", "atom", "ldmatrix", "wmma", "tex", "tld4", "suld"})
 OUTSIDE_SHARED = ("local", "const", "param", "global")
 #: The number from which a variable's place is counted: what lies before it is a number, too.
 _PLACE = 1 << 20
@@ -96,7 +99,7 @@ class _Threads:
         if found is not None and _beyond(found, access, v) is None:
             return None
         if found is None and not self._some_known(k, access):
-            return ArrayPlace(k, v.name, None)
+            return self._unbounded(k, access, v)
         bounded = True
         for t in range(self.count):
             ranges = self._of(t)
@@ -108,12 +111,39 @@ class _Threads:
                 text = f"thread {t}: {text}" if self.count > 1 else text
                 return ArrayPlace(k, v.name, text, bounded=_leaves(found, access, v))
             bounded = bounded and found is not None
-        return None if bounded else ArrayPlace(k, v.name, None)
+        return None if bounded else self._unbounded(k, access, v)
+
+    def _unbounded(self, k: int, access: Access, v: Variable) -> ArrayPlace:
+        """An access whose place is not known: data says it only if something that was loaded is in it."""
+        of_data = _of_data(self.flow, k, registers(access.address))
+        return ArrayPlace(k, v.name, None if of_data else f"nothing bounds where in {v.name} it is")
 
     def _some_known(self, k: int, access: Access) -> bool:
         """Whether the place of one thread is known, of three."""
         some = {0, 1 % self.count, self.count - 1}
         return any(self._of(t).places(k, access.address) is not None for t in some)
+
+
+def _of_data(flow: Flow, k: int, names: Iterable[str]) -> bool:
+    """Whether something that was loaded is in registers that an instruction reads."""
+    versions, seen = flow.versions, set[int]()
+    work = [versions.read(name, k) for name in names]
+    while work:
+        v = work.pop()
+        if v in seen or versions.is_unset(v):
+            continue
+        seen.add(v)
+        at = versions.writer[v]
+        if at < 0:
+            work += [m for _, m in versions.merged(v)]
+            continue
+        i = flow.body[at]
+        if i.op in _LOADS:
+            return True
+        work += [versions.read(name, at) for name in sources(i)]
+        if i.guard is not None:
+            work += [versions.read(name, at) for name in results(i)]
+    return False
 
 
 def _leaves(at: Interval, access: Access, v: Variable) -> bool:
