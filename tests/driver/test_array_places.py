@@ -176,7 +176,8 @@ MADE_IN_A_LOOP = (
 @pytest.mark.parametrize(("offset", "of_data"), [("%rd1", False), ("%rd5", True)])
 def test_what_nothing_bounds_is_data_only_if_it_was_loaded(offset: str, of_data: bool) -> None:
     """The base is made in a loop, so that no interval has it: 64 threads leave 32 words without any data."""
-    lines = "ld.global.u32 %r4, [%rd2+256]; mul.wide.s32 %rd5, %r4, 4; " + MADE_IN_A_LOOP.format(offset=offset)
+    loaded = "ld.global.u32 %r4, [%rd2+256]; mul.wide.s32 %rd5, %r4, 4; "
+    lines = loaded + MADE_IN_A_LOOP.format(offset=offset)
     found = report("local", lines)
     assert (found.verdict is Verdict.PROVED) is of_data
     assert any("stays inside `a`" in text for text in found.assumptions) is of_data
