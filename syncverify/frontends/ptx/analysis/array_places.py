@@ -114,8 +114,8 @@ class _Threads:
         return None if bounded else self._unbounded(k, access, v)
 
     def _unbounded(self, k: int, access: Access, v: Variable) -> ArrayPlace:
-        """An access whose place is not known: data says it only if something that was loaded is in it."""
-        of_data = _of_data(self.flow, k, registers(access.address))
+        """An access whose place is not known. In local memory only what was loaded makes it one of data."""
+        of_data = v.space != "local" or _of_data(self.flow, k, registers(access.address))
         return ArrayPlace(k, v.name, None if of_data else f"nothing bounds where in {v.name} it is")
 
     def _some_known(self, k: int, access: Access) -> bool:
