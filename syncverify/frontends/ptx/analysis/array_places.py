@@ -18,13 +18,13 @@ from dataclasses import dataclass, replace
 
 from syncverify.frontends.ptx.analysis.address_ranges import AddressRanges, Interval, warp_of
 from syncverify.frontends.ptx.analysis.named_arrays import NamedArrays
+from syncverify.frontends.ptx.analysis.stored_words import LOADS
 from syncverify.frontends.ptx.decode.memory import Access, decode_place
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.flow.use_def import behind
 from syncverify.frontends.ptx.syntax.nodes import Module, Reg, Variable
-from syncverify.frontends.ptx.syntax.operands import registers, results, sources
+from syncverify.frontends.ptx.syntax.operands import registers
 
-#: What brings words of memory; a size is one, too.
-_LOADS = frozenset({"ld", "ldu", "atom", "ldmatrix", "wmma", "tex", "tld4", "suld"})
 OUTSIDE_SHARED = ("local", "const", "param", "global")
 #: The number from which a variable's place is counted: what lies before it is a number, too.
 _PLACE = 1 << 20
@@ -126,24 +126,8 @@ class _Threads:
 
 def _of_data(flow: Flow, k: int, names: Iterable[str]) -> bool:
     """Whether something that was loaded is in registers that an instruction reads."""
-    versions, seen = flow.versions, set[int]()
-    work = [versions.read(name, k) for name in names]
-    while work:
-        v = work.pop()
-        if v in seen or versions.is_unset(v):
-            continue
-        seen.add(v)
-        at = versions.writer[v]
-        if at < 0:
-            work += [m for _, m in versions.merged(v)]
-            continue
-        i = flow.body[at]
-        if i.op in _LOADS:
-            return True
-        work += [versions.read(name, at) for name in sources(i)]
-        if i.guard is not None:
-            work += [versions.read(name, at) for name in results(i)]
-    return False
+    made = behind(flow, [flow.versions.read(name, k) for name in names])
+    return any(flow.body[at].op in LOADS for at in map(flow.versions.writer.__getitem__, made) if at >= 0)
 
 
 def _leaves(at: Interval, access: Access, v: Variable) -> bool:

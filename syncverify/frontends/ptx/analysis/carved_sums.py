@@ -8,16 +8,18 @@ made of these alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.flow.use_def import behind
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Reg, Special, Sym
 from syncverify.frontends.ptx.syntax.operands import sources
 from syncverify.frontends.ptx.syntax.types import kind, width
 
 _WORD = 1 << 32
+_LOADS = frozenset({"ld", "ldu", "atom"})
 #: The place of a number's sign.
 _SIGN = 31
 #: Units by which a rounded size may grow at once.
@@ -169,25 +171,14 @@ class Sums:
 
     def of_sizes(self, v: int) -> bool:
         """Whether a parameter goes into what a version holds."""
-        versions, work, seen = self.flow.versions, [v], set[int]()
-        while work:
-            v = work.pop()
-            if v in seen:
-                continue
-            seen.add(v)
-            k = versions.writer[v]
-            if k < 0:
-                work += [m for _, m in versions.merged(v)]
-                continue
-            i = self.flow.body[k]
-            if i.guard is not None:
-                work.append(versions.read(versions.name[v], k))
-            if i.op in ("ld", "ldu", "atom"):
-                if "param" in i.mods:
-                    return True
-                continue
-            work += [versions.read(name, k) for name in sources(i)]
-        return False
+        writers = map(self.flow.versions.writer.__getitem__, behind(self.flow, [v], _but_loads))
+        made = (self.flow.body[k] for k in writers if k >= 0)
+        return any(i.op in _LOADS and "param" in i.mods for i in made)
+
+
+def _but_loads(i: Instr) -> Sequence[str]:
+    """The registers that go into what an instruction makes, where it loads nothing."""
+    return () if i.op in _LOADS else sources(i)
 
 
 def _of_words(i: Instr) -> bool:

@@ -24,6 +24,7 @@ from syncverify.frontends.ptx.analysis.thread_numbers import ThreadNumbers
 from syncverify.frontends.ptx.decode.effects import Context, Effect, Opaque, Value
 from syncverify.frontends.ptx.decode.parts import fault
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.flow.use_def import behind
 from syncverify.frontends.ptx.isa.addresses import addresses
 from syncverify.frontends.ptx.syntax.nodes import (
     Function,
@@ -185,21 +186,8 @@ def _in_local_memory(k: int, base: Reg, flow: Flow) -> bool:
 
 def _versions_of(k: int, base: Reg, flow: Flow, read: Callable[[Instr], Sequence[Operand]]) -> Iterator[int]:
     """The versions that go into an address of instruction ``k``; ``read``: the operands of one that count."""
-    seen, work = set[int](), [flow.versions.read(base.name, k)]
-    while work:
-        v = work.pop()
-        if v in seen:
-            continue
-        seen.add(v)
-        yield v
-        made = flow.versions.writer[v]
-        if made < 0:
-            work += [x for _, x in flow.versions.merged(v)]
-            continue
-        i = flow.body[made]
-        kept = () if i.guard is None else (flow.versions.name[v],)
-        names = (*kept, *(n for op in read(i) for n in _named(op)))
-        work += [flow.versions.read(n, made) for n in names]
+    first = flow.versions.read(base.name, k)
+    return behind(flow, [first], lambda i: [n for op in read(i) for n in _named(op)])
 
 
 def _sources(i: Instr) -> Sequence[Operand]:

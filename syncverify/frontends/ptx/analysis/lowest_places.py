@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.flow.use_def import behind
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Reg, Special, Sym
-from syncverify.frontends.ptx.syntax.operands import sources
 from syncverify.frontends.ptx.syntax.types import kind, width
 
 #: Of a version that is being looked at: it bounds nothing.
@@ -101,21 +101,9 @@ class LowestPlaces:
         """Whether an operand is made of a version, by whatever path."""
         if not isinstance(x, Reg):
             return False
-        versions, first = self.flow.versions, self.flow.versions.read(x.name, k)
+        first = self.flow.versions.read(x.name, k)
         if (first, made) not in self._grows:
-            work, seen = [first], set[int]()
-            while work and made not in seen:
-                v = work.pop()
-                if v in seen:
-                    continue
-                seen.add(v)
-                at = versions.writer[v]
-                if at < 0:
-                    work += [m for _, m in versions.merged(v)]
-                else:
-                    kept = [] if self.flow.body[at].guard is None else [versions.name[v]]
-                    work += [versions.read(name, at) for name in (*sources(self.flow.body[at]), *kept)]
-            self._grows[first, made] = made in seen
+            self._grows[first, made] = made in behind(self.flow, [first])
         return self._grows[first, made]
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.flow.use_def import behind
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Reg, Special, Sym, Vector
 from syncverify.frontends.ptx.syntax.operands import sources
 from syncverify.frontends.ptx.syntax.types import width
@@ -47,6 +48,13 @@ class Store:
     adds: bool = False
     lost: bool = False
     space: str = ""
+
+
+def _but_addresses(i: Instr) -> Sequence[str]:
+    """The registers that go into what an instruction makes; of a load its guard alone."""
+    if i.op not in LOADS:
+        return sources(i)
+    return () if i.guard is None else (i.guard.name,)
 
 
 @dataclass
@@ -104,20 +112,7 @@ class StoredWords:
 
     def behind(self, v: int) -> Iterator[int]:
         """A version and what it is made of, each once; not what addresses of loads are made of."""
-        versions, seen, work = self.flow.versions, set[int](), [v]
-        while work:
-            v = work.pop()
-            if v in seen:
-                continue
-            seen.add(v)
-            yield v
-            k = versions.writer[v]
-            if k < 0:
-                work += [x for _, x in versions.merged(v)]
-                continue
-            i = self.flow.body[k]
-            guard = () if i.guard is None else (i.guard.name, versions.name[v])
-            work += [versions.read(name, k) for name in (*guard, *(() if i.op in LOADS else sources(i)))]
+        return behind(self.flow, [v], _but_addresses)
 
     def _copied(self, k: int, s: Store) -> bool:
         """Whether a copy may read what a store has written."""

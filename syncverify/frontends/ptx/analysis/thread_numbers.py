@@ -6,14 +6,14 @@ may have either answer.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.flow.use_def import behind
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Label, Mem, Not, Operand, Reg, Special, Sym
-from syncverify.frontends.ptx.syntax.operands import sources
 from syncverify.frontends.ptx.syntax.pure_operations import PURE
 from syncverify.frontends.ptx.syntax.types import width
 from syncverify.frontends.ptx.values import arith
@@ -72,7 +72,7 @@ class ThreadNumbers:
     def made_of(self, v: int, *, of_block: bool) -> bool:
         """Whether a version may be another one in another thread, or block."""
         names = _OF_BLOCK if of_block else _OF_THREAD
-        for x in self._behind(v):
+        for x in behind(self.flow, [v]):
             k = self.flow.versions.writer[x]
             if k < 0:
                 continue
@@ -87,7 +87,7 @@ class ThreadNumbers:
 
     def numbers_only(self, v: int) -> bool:
         """Whether a version is computed of such numbers, and of nothing else, by whatever path."""
-        for x in self._behind(v):
+        for x in behind(self.flow, [v]):
             k = self.flow.versions.writer[x]
             if k >= 0:
                 if not _of_numbers(self.flow.body[k], PURE | _EXCHANGES):
@@ -100,7 +100,7 @@ class ThreadNumbers:
 
     def alone(self, v: int) -> bool:
         """Whether a version is computed of such numbers, and of nothing else, with no choice of paths."""
-        for x in self._behind(v):
+        for x in behind(self.flow, [v]):
             k = self.flow.versions.writer[x]
             i = self.flow.body[k] if k >= 0 else None
             if i is None or i.guard is not None or not _of_numbers(i, PURE):
@@ -108,24 +108,6 @@ class ThreadNumbers:
             if any(isinstance(op, Mem | Sym) for op in i.operands):
                 return False
         return True
-
-    def _behind(self, v: int) -> Iterator[int]:
-        """A version and all that it is made of, by whatever path and guard, each once."""
-        versions, seen, work = self.flow.versions, set[int](), [v]
-        while work:
-            v = work.pop()
-            if v in seen:
-                continue
-            seen.add(v)
-            yield v
-            k = versions.writer[v]
-            if k < 0:
-                work += [x for _, x in versions.merged(v)]
-                continue
-            i = self.flow.body[k]
-            work += [versions.read(name, k) for name in sources(i)]
-            if i.guard is not None:
-                work.append(versions.read(versions.name[v], k))
 
     def comes(self, k: int, numbers: Numbers) -> bool:
         """Whether a thread may come to an instruction."""
