@@ -4,7 +4,8 @@ Inductor adds each element of such a gradient to its row in memory, one after th
 Example: T5 learns a bias for 32 distances of places and 16 heads. 512 by 512 places are 4 million additions
 to 512 numbers, which take 2.7 to 3.7 ms of an H200. As a product of a matrix of zeros and ones with the
 gradient it takes a pass over both. Each number of a result is a sum of f32, in an order that is the same in
-every run.
+every run. Where products of f32 may round their factors to TF32 or bf16, gradients of bf16 alone are taken:
+they lose nothing by it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ def backward(grad: Any, indices: Any, rows: Any, padding: Any, by_frequency: Any
     """The gradient of an embedding's rows; NotImplemented where additions in memory may be as fast."""
     places = indices.numel()
     if by_frequency or not isinstance(rows, int) or not isinstance(places, int) or not _few(rows, places):
+        return NotImplemented
+    if grad.dtype != torch.bfloat16 and torch.get_float32_matmul_precision() != "highest":
         return NotImplemented
     parts = gcd(places, _PARTS)
     given = indices.reshape(parts, 1, -1)

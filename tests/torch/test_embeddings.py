@@ -44,6 +44,20 @@ def test_others_are_inductors(rows: int, places: tuple[int, int], by_frequency: 
     assert embeddings.backward(draw(*places, 4), indices, rows, -1, by_frequency) is NotImplemented
 
 
+@pytest.mark.parametrize("precision", ["high", "medium"])
+def test_sums_of_f32_round_no_factor(precision: str) -> None:
+    """A product may round factors of f32 then, to bf16 at least; those of bf16 lose nothing by it."""
+    indices, grad = torch.randint(0, 20, PLACES), draw(*PLACES, 6)
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(precision)
+    try:
+        for others in (grad, grad.half()):
+            assert embeddings.backward(others, indices, 32, -1, False) is NotImplemented
+        assert embeddings.backward(grad.bfloat16(), indices, 32, -1, False) is not NotImplemented
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
 def test_a_bias_of_distances() -> None:
     """As T5 has it: nothing of its gradient is added in memory."""
     near = (torch.arange(128)[None, :] - torch.arange(256)[:, None]).clamp(-8, 7) + 8
