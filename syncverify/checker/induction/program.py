@@ -12,8 +12,8 @@ from syncverify.checker.induction.assemble import Assembly, Part
 from syncverify.checker.induction.claims import Claim
 from syncverify.checker.induction.quotients import content, derived
 from syncverify.checker.induction.read import (
-    FallsError,
     OWN,
+    FallsError,
     FirstTurnsError,
     LoopText,
     Reader,

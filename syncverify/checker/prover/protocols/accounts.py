@@ -179,13 +179,22 @@ def trees(search: Search, ring: str, end: Term, only: str) -> dict[str, Tree]:
         search.left = MOST_NODES + 12 * len(some) ** 2
         account = Account(search, ring, some, turn, total)
         key = f"{what} {ring}"
+        each = {g.sites[i].op.index.parts.get("u", 0) for i in some}
+        depth = max(8, 2 * len(some) + 4)
+
+        def below(
+            more: list[Term], there: list[Sample], named: Named, account: Account = account,
+            given: list[Term] = given, depth: int = depth,
+        ) -> Tree:  # fmt: skip
+            return account.build([*search.base, *given, *more], there, depth, frozenset(), frozenset({named}))
+
         try:
+            if what == "full" and len(each) == 1 and min(each) > 2:  # several meetings of each tile
+                new = NewResidue(J, min(each))
+                out[key] = search.named(new, [*search.base, *given], search.meeting(given), below)
+                continue
             out[key] = account.build(
-                [*search.base, *given],
-                search.meeting(given),
-                max(8, 2 * len(some) + 4),
-                frozenset(),
-                frozenset(),
+                [*search.base, *given], search.meeting(given), depth, frozenset(), frozenset()
             )
         except NotFoundError as e:
             raise NotFoundError(f"{key}: {e}") from None
