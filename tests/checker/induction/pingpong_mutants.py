@@ -52,8 +52,8 @@ WRONG: dict[str, Edits] = {
         ("wgmma.wait_group.sync.aligned 0;", 0, "wgmma.wait_group.sync.aligned 1;"),
     ),
 }  # fmt: skip
-#: By what is changed. The last two were labelled wrong at first: groups take whole tiles in turn then, so that
-#: no two of their steps overlap.
+#: By what is changed. The last two were labelled wrong at first: groups take whole tiles in turn then, so
+#: that no two of their steps overlap.
 RIGHT: dict[str, Edits] = {
     "nothing": (),
     "turns of steps and epilogue are exchanged": (
