@@ -488,8 +488,10 @@ def _made(
             return None
         found.append(x)
     match i.op:
-        case "mov" | "cvt" | "cvta" if width(i.mods[-1]) >= 32:
+        case "mov" | "cvta" if width(i.mods[-1]) >= 32:
             return found[0]
+        case "cvt" if width(i.mods[-1]) >= 32:
+            return _cut(found[0], i.mods[-2])
         case "add":
             return _sum(found[0], found[1], 1)
         case "sub":
@@ -526,6 +528,12 @@ def _lowest(i: Instr, name: str, known: Mapping[str, Remainder | None]) -> Remai
     bits = width(i.mods[-1]) // (len(parts.items) if isinstance(parts, Vector) else 1)
     x = known.get(low.name, (1, 0)) if isinstance(low, Reg) else (1, 0)
     return None if x is None else (min(x[0], 1 << bits), x[1] % min(x[0], 1 << bits))
+
+
+def _cut(x: Remainder, type_: str) -> Remainder:
+    """What is left of a number in another type; a float's bits are not the number that it is."""
+    m = min(x[0], 1 << width(type_) if kind(type_) in ("u", "s", "b") else 1)
+    return m, x[1] % m
 
 
 def _sum(a: Remainder, b: Remainder, sign: int) -> Remainder:

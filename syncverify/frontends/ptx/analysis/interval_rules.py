@@ -293,7 +293,7 @@ def _added(i: Instr, xs: list[Known]) -> Known:
 
 def _left(i: Instr, xs: list[Known]) -> Known:
     x, by = xs
-    if x is None or by is None or by.high > 31:
+    if x is None or by is None or by.low < 0 or by.high > 31:
         return None
     n = _number(x)
     if by.low == by.high or n is None:
@@ -305,7 +305,7 @@ def _left(i: Instr, xs: list[Known]) -> Known:
 
 def _right(i: Instr, xs: list[Known]) -> Known:
     n = _number(xs[1])
-    if n is None or n > 31:
+    if n is None or not 0 <= n < 32:
         return None
     if xs[0] is not None:
         return Interval(xs[0].low >> n, xs[0].high >> n)
