@@ -488,10 +488,8 @@ def _made(
             return None
         found.append(x)
     match i.op:
-        case "mov" | "cvta" if width(i.mods[-1]) >= 32:
-            return found[0]
-        case "cvt" if width(i.mods[-1]) >= 32:
-            return _cut(found[0], i.mods[-2])
+        case "mov" | "cvt" | "cvta" if width(i.mods[-1]) >= 32:
+            return _taken(i, found[0])
         case "add":
             return _sum(found[0], found[1], 1)
         case "sub":
@@ -530,9 +528,11 @@ def _lowest(i: Instr, name: str, known: Mapping[str, Remainder | None]) -> Remai
     return None if x is None else (min(x[0], 1 << bits), x[1] % min(x[0], 1 << bits))
 
 
-def _cut(x: Remainder, type_: str) -> Remainder:
-    """What is left of a number in another type; a float's bits are not the number that it is."""
-    m = min(x[0], 1 << width(type_) if kind(type_) in ("u", "s", "b") else 1)
+def _taken(i: Instr, x: Remainder) -> Remainder:
+    """What a move leaves of a number, or a conversion; a float's bits are not the number that it is."""
+    if i.op != "cvt":
+        return x
+    m = min(x[0], 1 << width(i.mods[-2]) if kind(i.mods[-2]) in ("u", "s", "b") else 1)
     return m, x[1] % m
 
 
