@@ -341,6 +341,7 @@ def collect() -> None:
 
     module.lower_groups = lower_groups  # type: ignore[attr-defined]
     clocked(module, "lower_groups", "kernels in graphs")
+    clocked(module.Backend, "_again", "second rounds")
 
 
 def child(o: argparse.Namespace) -> None:
