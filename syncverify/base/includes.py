@@ -56,8 +56,8 @@ def header_places(path: Path, data: bytes, folders: Sequence[str]) -> dict[Path,
         return None
     found: dict[Path, bytes | None] = {}
     others = [path.parent, *map(Path, folders), *map(Path, folders_of_the_environment())]
-    looked = {path, path.resolve()}
-    work = [(at.parent, data) for at in looked]
+    followed = {path, path.resolve()}
+    work = [(at.parent, data) for at in followed]
     while work:
         here, text = work.pop()
         names = included_names(os.fsdecode(text))
@@ -69,8 +69,8 @@ def header_places(path: Path, data: bytes, folders: Sequence[str]) -> dict[Path,
             found[there] = header = there.read_bytes() if there.is_file() else None
             if header is None:
                 continue
-            for at in {there, there.resolve()} - looked:
-                looked.add(at)
+            for at in {there, there.resolve()} - followed:
+                followed.add(at)
                 work.append((at.parent, header))
     return found
 

@@ -146,13 +146,13 @@ def elected_lanes(
     lanes = {choice.free: None}
     if choice.nested:
         lanes[0] = None
-    if choice.beside:
+    if choice.meets_lanes:
         lanes[choice.another] = None
     if choice.with_guards:
         system = IrSystem.fresh(program, grid, {}, cluster, NOBODY, "", symbols, places)
         for c in system.info.classes:
             if (c.cta, c.warp) in system.electing:
-                lanes |= dict.fromkeys(_missing(c.lanes, lanes, 2 if choice.beside else 1))
+                lanes |= dict.fromkeys(_missing(c.lanes, lanes, 2 if choice.meets_lanes else 1))
     return list(lanes)
 
 

@@ -58,7 +58,7 @@ class Elections:
     only an elected lane comes to; ``groups_by_number``: a lane that its number names waits for bulk groups,
     and an elected one commits some. ``apart``: registers that place what lanes do, by instruction, and that
     may differ from lane to lane; ``alone``: of these instructions those that only elected lanes come to, or
-    that ask who is elected; ``told``: all lanes learn who is, and something depends on it."""
+    that ask who is elected; ``announced``: all lanes learn who is, and something depends on it."""
 
     any: bool
     named: bool
@@ -66,12 +66,12 @@ class Elections:
     groups_by_number: bool = False
     apart: Mapping[int, frozenset[str]] = field(default_factory=dict)
     alone: frozenset[int] = frozenset()
-    told: bool = False
+    announced: bool = False
 
     @property
     def matter(self) -> bool:
         """Whether it may make a difference which lane is elected."""
-        return self.named or self.told or bool(self.apart)
+        return self.named or self.announced or bool(self.apart)
 
 
 def elections(flow: Flow, whole: Slice, decided: Mapping[int, Decoded]) -> Elections:
@@ -132,9 +132,9 @@ def _numbers(flow: Flow, whole: Slice, elected: set[str]) -> set[str]:
         changed = False
         for k in whole.pure:
             i = flow.body[k]
-            tells = i.op in ACROSS and not elected.isdisjoint(sources(i))
+            passes_on = i.op in ACROSS and not elected.isdisjoint(sources(i))
             number = [x for x in results(i)[:1] if flow.function.registers.get(x) != "pred"]
-            new = number if i.op == "elect" else results(i) if tells or found & {*sources(i)} else ()
+            new = number if i.op == "elect" else results(i) if passes_on or found & {*sources(i)} else ()
             if not found.issuperset(new):
                 found.update(new)
                 changed = True

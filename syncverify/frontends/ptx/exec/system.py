@@ -440,7 +440,7 @@ def elected_lanes(
     of_lanes = {
         k: program.uniformity(launch.block).read_at(k, names) & LANES for k, names in found.apart.items()
     }
-    if found.told or any(of_lanes[k] for k in found.alone) or program.elects_in_parts(launch.block):
+    if found.announced or any(of_lanes[k] for k in found.alone) or program.elects_in_parts(launch.block):
         return [*range(WARP)]
     apart = any(of_lanes.values())
     if not (found.named or apart):
