@@ -650,6 +650,8 @@ class Uniformity:
         """Integer instructions that move bits about."""
         args = [self._operand(op, size, k) for op in ops]
         amount = ops[1].value if len(ops) > 1 and isinstance(ops[1], Imm) else None
+        if amount is not None and i.op in ("shl", "shr"):
+            amount &= _ALL_LANES
         match i.op:
             case "mov" | "cvta" | "not" if len(ops) == 1:
                 return args[0]
@@ -757,7 +759,12 @@ class Uniformity:
         if at < 0:
             return None
         i = self.body[at]
-        return self.constant(i.operands[1], at) if i.op == "mov" and i.guard is None else None
+        found = self.constant(i.operands[1], at) if i.op == "mov" and i.guard is None else None
+        into = i.operands[0]
+        if found is None or not isinstance(into, Vector):
+            return found
+        size = width(i.mods[-1]) // len(into.items)
+        return found >> size * into.items.index(op) & (1 << size) - 1
 
     def _maybe(self, op: Operand, depth: int = 0) -> int:
         """The bits of an integer that may be set."""
@@ -776,6 +783,8 @@ class Uniformity:
         ops = i.operands[1:]
         held = [self._maybe(x, depth + 1) for x in ops]
         amount = self.constant(ops[1], found[0]) if len(ops) > 1 else None
+        if amount is not None and i.op in ("shl", "shr"):
+            amount = min(amount & _ALL_LANES, 64)
         match i.op:
             case "mov" | "cvta" if len(ops) == 1:
                 return held[0]
