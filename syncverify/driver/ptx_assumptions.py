@@ -51,8 +51,8 @@ def of_shared_flags(program: Program) -> list[str]:
 
 def of_elections(program: Program, policy: Policy) -> list[str]:
     """Which lane is elected: PTX leaves the choice open, and where that is so every lane is tried."""
-    named = program.elections.named and not tries_elections(program, policy)
-    return ["elect.sync elects the lowest lane, as sm_90 does"] if named else []
+    matters = program.elections.matter and not tries_elections(program, policy)
+    return ["elect.sync elects the lowest lane, as sm_90 does"] if matters else []
 
 
 def tries_elections(program: Program, policy: Policy) -> bool:

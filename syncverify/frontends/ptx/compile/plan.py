@@ -660,6 +660,14 @@ class Plan:
             found = self._uniformity[tuple(block)] = Uniformity(self.flow, block, self.blocks_in_x)
         return found
 
+    def elects_in_parts(self, block: Sequence[int]) -> bool:
+        """Whether a part of a warp may elect a lane by itself."""
+        whole, body = self.uniformity(block).whole, self.flow.body
+        reached = (
+            k for b in self.flow.reached for k in range(self.flow.blocks[b].lo, self.flow.blocks[b].hi)
+        )
+        return any(body[k].op == "elect" and not whole(body[k].operands[1], k) for k in reached)
+
     @property
     def rests_on(self) -> frozenset[tuple[int, str]]:
         """What was assumed, by instruction, where lanes were shown to hold one value."""

@@ -13,6 +13,7 @@ from syncverify.base.reason import Cause, Reason
 from syncverify.frontends.ptx.analysis.lanes import ordered
 from syncverify.frontends.ptx.analysis.locks import Locks
 from syncverify.frontends.ptx.analysis.shared_locks import SharedLocks
+from syncverify.frontends.ptx.analysis.uniformity import LANES
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.compile.state import (
     CLASS,
@@ -432,10 +433,23 @@ def _arrays(
 def elected_lanes(
     program: Program, launch: Launch, cluster: int | None, first: PtxSystem | None = None
 ) -> list[int]:
-    """The lanes to elect that together represent every choice: one that no guard names, and one of each other
-    set of lanes that guards distinguish in a warp that elects."""
+    """The lanes to elect that together represent every choice.
+
+    One that no guard names, and one of each other set of lanes that guards distinguish in a warp that elects.
+    Two of each set where lanes do something at places of their own, which the elected lane may meet: one of
+    two is not at the place itself. Every lane where what the elected one does depends on its number, where
+    others learn this, and where a part of a warp elects.
+    """
     found = program.elections
-    if not found.any or not found.named:
+    if not found.any or not found.matter:
+        return [0]
+    of_lanes = {
+        k: program.uniformity(launch.block).read_at(k, names) & LANES for k, names in found.apart.items()
+    }
+    if found.announced or any(of_lanes[k] for k in found.alone) or program.elects_in_parts(launch.block):
+        return [*range(WARP)]
+    apart = any(of_lanes.values())
+    if not (found.named or apart):
         return [0]
     nobody = PtxSystem.fresh(program, launch, cluster, NOBODY, like=first)
     sets = [c.lanes for c in nobody.info.classes if (c.cta, c.warp) in nobody.electing]
@@ -447,6 +461,9 @@ def elected_lanes(
     for mask in sets:
         if not any(mask >> lane & 1 for lane in lanes):
             lanes[(mask & -mask).bit_length() - 1] = None
+        left = mask & ~sum(1 << lane for lane in lanes)
+        if apart and left and sum(mask >> lane & 1 for lane in lanes) < 2:
+            lanes[(left & -left).bit_length() - 1] = None
     return list(lanes)
 
 
