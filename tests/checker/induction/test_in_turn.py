@@ -65,7 +65,7 @@ def _protocol(text: str) -> Protocol:
     """What is read of the last case of a kernel."""
     (kernel,) = parse(text, "met.syncir")
     found = readings(problem_of(kernel, {}, lambda _: Verdict.UNKNOWN))
-    *_, last = (x.protocol for case in found for x in leaves(case))
+    last: Protocol = [x.protocol for case in found for x in leaves(case)][-1]
     return last
 
 
