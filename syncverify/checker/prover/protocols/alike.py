@@ -143,7 +143,7 @@ class Alike:
         same = len({self.g.sites[i].role for i in o.sites})
         return "far", o.rule, re.sub(r"[\d.]+", "#", o.key), slots, tuple(self.look[i] for i in o.sites), same
 
-    def beside(self, o: Owed) -> Hashable:
+    def drained(self, o: Owed) -> Hashable:
         """Obligations of one key differ in where indices are by numbers alone, as those of a drain do, one
         for each slot. Few small sizes may meet one of them.
         """
@@ -155,7 +155,7 @@ class Alike:
             index = Term({a: k for a, k in plain.index.parts.items() if a not in slots})
             return replace(plain, index=index), *rest, self.g.sites[i].role, self.g.sites[i].op.ring
 
-        return "beside", o.rule, re.sub(r"[\d.]+", "#", o.key), tuple(map(shape, o.sites))
+        return "drained", o.rule, re.sub(r"[\d.]+", "#", o.key), tuple(map(shape, o.sites))
 
     def place(self, i: int) -> Hashable:
         role, op = self.g.sites[i].role, self.g.sites[i].op
@@ -226,7 +226,7 @@ class Alike:
 
     def keys(self, o: Owed) -> tuple[Hashable, ...]:
         """What obligations with like trees have in common, the likeliest first."""
-        some = (self.key(o), self.near(o), self.far(o), self.beside(o))
+        some = (self.key(o), self.near(o), self.far(o), self.drained(o))
         return some if _near(o) else some[:1]
 
     def keep(self, o: Owed, tree: Tree) -> None:
