@@ -51,8 +51,8 @@ def of_shared_flags(program: Program) -> list[str]:
 
 def of_elections(program: Program, policy: Policy) -> list[str]:
     """Which lane is elected: PTX leaves the choice open, and where that is so every lane is tried."""
-    named = program.elections.named and not tries_elections(program, policy)
-    return ["elect.sync elects the lowest lane, as sm_90 does"] if named else []
+    matters = program.elections.matter and not tries_elections(program, policy)
+    return ["elect.sync elects the lowest lane, as sm_90 does"] if matters else []
 
 
 def tries_elections(program: Program, policy: Policy) -> bool:
@@ -230,14 +230,14 @@ def of_overlaps(facts: PtxFacts, program: Program) -> list[str]:
     """That no thread reads what another one writes by accesses to global memory that have no events."""
     followed = program.handing.accesses if program.handing is not None else {}
     index = {p.name for p in program.function.params}
-    flow, found = program.flow, {"ld": dict[str, int](), "st": dict[str, int]()}
+    flow, reads, writes = program.flow, dict[str, int](), dict[str, int]()
+    found = {"ld": reads, "st": writes, "discard": writes}
     for k, i in enumerate(program.body):
         if i.op not in found or k in followed or not space_of(i) or flow.block_of[k] not in flow.reached:
             continue
         for place in program.origins.of(i.operands[i.op == "ld"]):
             if place.rpartition("+")[0] in index:
                 found[i.op].setdefault(place, program.module.span(i).line)
-    reads, writes = found["ld"], found["st"]
     return [
         f"line {writes[x]}: no other thread reads (line {reads[x]}) what is written through {name} there"
         for x in writes
