@@ -65,7 +65,7 @@ class NotFollowedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class SharedStore:
     """A store to shared memory. ``given``: by word, what it is where the store is made;
     ``phase``: how many barriers of the block came before; no place: anywhere, any number of times."""
 
@@ -149,13 +149,13 @@ class BlockRun:
         self.flow, self.block, self.shared = flow, block, shared
         self.words = Words()
         self.values = Arithmetic(self.words)
-        self.stores: list[Store] = []
+        self.stores: list[SharedStore] = []
         self._types = flow.function.registers
         self._cells = _Cells()
         self._phase = self._steps = 0
         self._choices: dict[int, _Sides] = {}
 
-    def run(self) -> list[Store]:
+    def run(self) -> list[SharedStore]:
         """The stores to shared memory. Raises NotFollowedError."""
         self._possible()
         x, y, z = self.block
@@ -317,7 +317,7 @@ class BlockRun:
             a = decode_place(i)
             if a is not None and a.space in _SHARED and a.code != Ev.READ:
                 self._cells.clear(0, 1 << 32)
-                self.stores.append(Store(k, t.number, self._phase, None, {}))
+                self.stores.append(SharedStore(k, t.number, self._phase, None, {}))
 
     # ------------------------------------------------------------ meetings
 
@@ -474,7 +474,7 @@ class BlockRun:
             self._loaded(t, i, a)
             return
         if a.code == Ev.WRITE and isinstance(place, int):
-            self.stores.append(Store(t.at, t.number, self._phase, place, dict(t.given)))
+            self.stores.append(SharedStore(t.at, t.number, self._phase, place, dict(t.given)))
             for n, op in enumerate(a.elements):
                 self._cells.write(place + n * a.size, a.size, self._narrow(self._read(t, op), 8 * a.size))
             return
@@ -502,7 +502,7 @@ class BlockRun:
         """A store at a place of data, or an atomic."""
         for each, known in self.values.cases(place, t.given):
             if a.code == Ev.WRITE:
-                self.stores.append(Store(t.at, t.number, self._phase, each, known))
+                self.stores.append(SharedStore(t.at, t.number, self._phase, each, known))
             low, high = self.words.bounds(each)
             inside = low >= 0 and high + a.bytes <= 1 << 32
             self._cells.clear(*((low, high + a.bytes) if inside else (0, 1 << 32)))
@@ -595,4 +595,4 @@ def _of_block(i: Instr) -> bool:
     return i.op in ("bar", "barrier") and "warp" not in i.mods
 
 
-__all__ = ["BlockRun", "NotFollowedError", "Store"]
+__all__ = ["BlockRun", "NotFollowedError", "SharedStore"]

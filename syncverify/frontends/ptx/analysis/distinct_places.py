@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from syncverify.frontends.ptx.analysis.block_run import BlockRun, NotFollowedError, Store
+from syncverify.frontends.ptx.analysis.block_run import BlockRun, NotFollowedError, SharedStore
 from syncverify.frontends.ptx.analysis.interval_rules import Interval
 from syncverify.frontends.ptx.decode.memory import Access, decode_access
 from syncverify.frontends.ptx.flow.control_flow import Flow
@@ -84,8 +84,8 @@ class DistinctPlaces:
         found = {k: a for k, i in enumerate(self.flow.body) if (a := decode_access(i)) is not None}
         return {k: a for k, a in found.items() if a.code == Ev.WRITE and a.space in _SHARED}
 
-    def _judged(self, stores: Sequence[Store], words: Words) -> dict[int, Distinct]:
-        by_site: dict[int, list[Store]] = {}
+    def _judged(self, stores: Sequence[SharedStore], words: Words) -> dict[int, Distinct]:
+        by_site: dict[int, list[SharedStore]] = {}
         for s in stores:
             by_site.setdefault(s.at, []).append(s)
         by_data = {k for k, found in by_site.items() if any(isinstance(s.place, Form) for s in found)}
@@ -100,19 +100,19 @@ class DistinctPlaces:
         alone = [k for k in placed if self._all_apart(whole[k], words, self._stores[k].bytes)]
         return {k: Distinct(n, placed[k], words.floats) for n, k in enumerate(alone)}
 
-    def _all_apart(self, stores: Sequence[Store], words: Words, size: int) -> bool:
-        by_phase: dict[int, list[Store]] = {}
+    def _all_apart(self, stores: Sequence[SharedStore], words: Words, size: int) -> bool:
+        by_phase: dict[int, list[SharedStore]] = {}
         for s in stores:
             by_phase.setdefault(s.phase, []).append(s)
         return all(_apart(found, words, size) for found in by_phase.values())
 
 
-def _form(s: Store) -> tuple[int, Mapping[int, int]]:
+def _form(s: SharedStore) -> tuple[int, Mapping[int, int]]:
     place = s.place
     return (place.constant, place.terms) if isinstance(place, Form) else (place or 0, {})
 
 
-def _apart(stores: Sequence[Store], words: Words, size: int) -> bool:
+def _apart(stores: Sequence[SharedStore], words: Words, size: int) -> bool:
     """Whether the places of each two stores of different threads differ by some bytes."""
     found = _ranks(stores, words)
     if found is not None and len(found.keys) ** 2 * len(found.keys) < _PRODUCTS and found.apart(size):
@@ -150,7 +150,7 @@ def _apart(stores: Sequence[Store], words: Words, size: int) -> bool:
     return True
 
 
-def _places(stores: Sequence[Store], words: Words) -> Interval | None:
+def _places(stores: Sequence[SharedStore], words: Words) -> Interval | None:
     """Where one of some stores may begin."""
     lows, highs, step = [], [], 0
     for s in stores:
@@ -199,7 +199,7 @@ class _Ranks:
         return not bool(np.any(bad))
 
 
-def _ranks(stores: Sequence[Store], words: Words) -> _Ranks | None:
+def _ranks(stores: Sequence[SharedStore], words: Words) -> _Ranks | None:
     """Stores as ranks by comparisons of keys, where each is by one thread and has a key of its own."""
     if len({s.thread for s in stores}) < len(stores):
         return None

@@ -255,9 +255,11 @@ class Arithmetic:
             return found
         if width(to) >= 32:
             return forms[0]  # its lower bits
-        return found if isinstance(found, Form) and self._fits(found, width(to), to[0] == "s") else None
+        return (
+            found if isinstance(found, Form) and self._fits(found, width(to), signed=to[0] == "s") else None
+        )
 
-    def _fits(self, x: Form, bits: int, signed: bool) -> bool:
+    def _fits(self, x: Form, bits: int, *, signed: bool) -> bool:
         found = self.words.within(x, bits, signed=signed)
         return found is not None and self.key(found) == x.key
 
@@ -337,7 +339,7 @@ class Arithmetic:
         if isinstance(a, int):
             a, b, holds, other = b, a, (holds[2], holds[1], holds[0]), one
         if isinstance(b, int) and isinstance(other, int) and isinstance(a, Form):
-            return self._beside(a, other, kind_, bits, holds)
+            return self._with_number(a, other, kind_, bits, holds)
         return self.words.compared(a, b, kind_, holds)
 
     def _decided(self, d: int | Form, holds: Ways) -> int | Form | None:
@@ -362,7 +364,7 @@ class Arithmetic:
         less, equal, more = (_sign(x, holds) for x in found[1])
         return self.words.of_ways(found[0], (less, equal, more))
 
-    def _beside(self, x: Form, c: int, type_: str, bits: int, holds: Ways) -> int | Form:
+    def _with_number(self, x: Form, c: int, type_: str, bits: int, holds: Ways) -> int | Form:
         """A comparison with a number: by the word that says whether the form is at least some number."""
         x = Form(x.constant % (1 << bits), x.terms)
         if holds in (_TESTS["eq"], _TESTS["ne"]):
