@@ -241,10 +241,10 @@ _ASKED: list[DistinctPlaces] = []
 _MOST_ASKED = 4
 
 
-def distinct_places(flow: Flow, block: Dims, shared: Mapping[str, int]) -> DistinctPlaces:
+def distinct_places(flow: Flow, block: Sequence[int], shared: Mapping[str, int]) -> DistinctPlaces:
     """What is known of the stores of a function, in a block of one shape."""
     for known in _ASKED:
-        same = known.flow.function is flow.function and known.block == tuple(block)
+        same = known.flow.function is flow.function and tuple(known.block) == tuple(block)
         if same and known.shared == shared and known.flow.stops == flow.stops:
             return known
     found = DistinctPlaces(flow, (block[0], block[1], block[2]), dict(shared))
