@@ -17,7 +17,7 @@ too low.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from itertools import islice
 
 from syncverify.base.source import InputError
 from syncverify.frontends.ptx.launch.facts import PtxFacts
@@ -98,25 +98,23 @@ def asked_launches(facts: PtxFacts, function: Function, pointers: Collection[str
     shapes = [{axes[0]: _TWO}, dict.fromkeys(axes, _TWO), *({a: _TWO} for a in axes[1:]), {axes[0]: _MORE}]
     if not asks_extents(function):
         shapes += [{axes[0]: n} for n in _named(function)]
-    given = (facts_ for shape in shapes for facts_ in _of_shape(meant, axes, shape, pointers))
-    seen: set[object] = set()
-    for one in chain(given, some_sizes(meant, pointers)):
-        if one.grid not in seen:
-            seen.add(one.grid)
-            yield one
+    found = False
+    for n, shape in enumerate(shapes):
+        for one in () if shape in shapes[:n] else _of_shape(meant, axes, shape):
+            found = True
+            yield from islice(some_sizes(one, pointers), 1 if n else None)
+    if not found:
+        yield from some_sizes(meant, pointers)
 
 
-def _of_shape(
-    facts: PtxFacts, axes: Sequence[str], shape: Mapping[str, int], pointers: Collection[str]
-) -> Iterator[PtxFacts]:
-    """The launch of so many clusters along some axes, and of one along the others; none where the facts do
-    not allow it."""
+def _of_shape(facts: PtxFacts, axes: Sequence[str], shape: Mapping[str, int]) -> Iterator[PtxFacts]:
+    """The facts with so many clusters along some axes, and with one along the others; none where they do not
+    allow it."""
     sizes = dict(zip(_AXES, facts.cluster or (1, 1, 1), strict=True))
     try:
-        found = facts.bind({f"grid.{a}": shape.get(a, 1) * sizes[a] for a in axes})
+        yield facts.bind({f"grid.{a}": shape.get(a, 1) * sizes[a] for a in axes})
     except InputError:
         return
-    yield from islice(some_sizes(found, pointers), 1) if found.symbols() else (found,)
 
 
 def _named(function: Function) -> list[int]:
