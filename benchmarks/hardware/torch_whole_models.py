@@ -2,12 +2,13 @@
 
     python benchmarks/hardware/torch_whole_models.py --out DIR [--models llama,gpt2] [--layers 4] \
         [--modes default,max-autotune] [--seconds 500] [--limit 100] [--exact] [--profile] [--forward] \
-        [--again] [--where]
+        [--again] [--apart] [--where]
 
 Each row is made by processes of their own, one after the other, so that nothing shares the machine with what
 is measured: one compiles with Inductor, one with this backend, with empty caches; a third, with the caches of
 both, shows what another process compiles, and times both in alternation. While one runs, the next loads its
-model. A process that takes longer than ``--limit`` is ended. After ``--seconds`` nothing is begun.
+model, but with ``--apart``: then it begins when the last one has ended. A process that takes longer than
+``--limit`` is ended. After ``--seconds`` nothing is begun.
 
 DIR/rows.jsonl gets a line of each process when it ends; ``seconds`` in it: where they went. Compilation is
 that of a first training step and a first forward pass. Times are medians, in milliseconds by events of the
@@ -340,6 +341,7 @@ def collect() -> None:
 
     module.lower_groups = lower_groups  # type: ignore[attr-defined]
     clocked(module, "lower_groups", "kernels in graphs")
+    clocked(module.Backend, "_again", "second rounds")
 
 
 def child(o: argparse.Namespace) -> None:
@@ -485,6 +487,7 @@ def main() -> None:
     parser.add_argument("--ours", default=TUNED_MODES["syncverify"], help="of ``tuned``, our mode")
     parser.add_argument("--profile", action="store_true", help="Inductor's kernels, too")
     parser.add_argument("--again", action="store_true", help="each arm in a second process of its own")
+    parser.add_argument("--apart", action="store_true", help="no model is loaded while a process runs")
     parser.add_argument("--where", action="store_true", help="profiles of Python in compilations")
     parser.add_argument("--ours-first", action="store_true", help="Inductor last, in one process with both")
     parser.add_argument(
@@ -509,7 +512,7 @@ def main() -> None:
 
 
 def _run(waiting: list[str], o: argparse.Namespace, until: float) -> None:
-    """One process after the other; the next one loads its model while the last one runs."""
+    """One process after the other; the next one loads its model while the last one runs, or after it."""
     same = [f"--{k}={getattr(o, k)}" for k in ("out", "runner", "layers", "ours")]
     flags = ("exact", "profile", "forward", "steps", "ours_first", "where")
     same += [f"--{k.replace('_', '-')}" for k in flags if getattr(o, k)]
@@ -517,7 +520,7 @@ def _run(waiting: list[str], o: argparse.Namespace, until: float) -> None:
     while waiting or running:
         running = [(n, p) for n, p in running if p.poll() is None and not _late(n, p, o, until)]
         begun = [n for n, _ in running if _since(n, o) is not None]
-        if waiting and time.time() < until and len(running) == len(begun) < 2:
+        if waiting and time.time() < until and len(running) == len(begun) < (1 if o.apart else 2):
             name = waiting.pop(0)
             (Path(o.out) / f"{name.replace('/', '.')}.begun").unlink(missing_ok=True)
             running.append((name, subprocess.Popen([sys.executable, __file__, f"--child={name}", *same])))

@@ -6,10 +6,11 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from syncverify.base.includes import header_places
 from syncverify.cli import config
 from syncverify.cli.inputs import Item
 from syncverify.driver.kernel_files import kernel_files
-from syncverify.driver.stored_reports import header_places, sources_of
+from syncverify.driver.stored_reports import sources_of
 from syncverify.frontends.launch_facts import default_path
 from syncverify.report.base import files_shown
 

@@ -34,6 +34,9 @@ VARIABLES = (
     "FORCE_COLOR",
     "GITHUB_STEP_SUMMARY",
     "NO_COLOR",
+    "NVCC_APPEND_FLAGS",
+    "NVCC_CCBIN",
+    "NVCC_PREPEND_FLAGS",
     "PATH",
     "SYNCVERIFY_NO_CACHE",
     "SYNCVERIFY_TRACEBACK",
@@ -170,7 +173,21 @@ def _surroundings() -> list[str]:
     variables = [f"{name}={os.environ.get(name)}" for name in VARIABLES]
     out = sys.stdout
     size = str(os.get_terminal_size(out.fileno())) if out.isatty() else ""
-    return [os.getcwd(), str(out.encoding), str(out.errors), size, *variables, "\0".join(sys.path)]
+    here = [os.getcwd(), str(out.encoding), str(out.errors), size]
+    return [*here, *variables, "\0".join(sys.path), _compiler()]
+
+
+def _compiler() -> str:
+    """When the CUDA compiler that the environment leads to was installed."""
+    homes = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")]
+    folders = [os.path.join(home, "bin") for home in homes if home]
+    for folder in (*folders, *os.environ.get("PATH", "").split(os.pathsep)):
+        try:
+            at = os.stat(os.path.join(folder, "nvcc")).st_mtime_ns
+        except OSError:
+            continue
+        return f"{folder} {at}"
+    return ""
 
 
 __all__ = ["FOLDER", "VARIABLES", "begun", "keep"]

@@ -4,7 +4,6 @@ or the user ends it. What was found by then is never lost."""
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -305,11 +304,14 @@ def _stored(
 
 def _compiled_with(wanted: Wanted, item: Item, data: bytes, parts: dict[str, object]) -> list[bytes] | None:
     """The headers of a CUDA source; what else its PTX depends on goes to the parts of the key."""
+    from syncverify.frontends.cuda.nvcc import HOST_COMPILER, nvcc
+
     cuda = wanted.cuda
     folders = () if cuda is None else cuda.include_paths
     parts["cuda"] = repr(cuda)
-    parts["nvcc"] = shutil.which("nvcc")
-    for name in ("CUDA_HOME", "CUDA_PATH", "CPATH", "CPLUS_INCLUDE_PATH"):
+    parts["nvcc"] = tool = nvcc()
+    parts["installed"] = tool and Path(tool).resolve().stat().st_mtime_ns
+    for name in ("CUDA_HOME", "CUDA_PATH", "CPATH", "CPLUS_INCLUDE_PATH", HOST_COMPILER):
         parts[name] = os.environ.get(name)
     return stored_reports.headers(Path(item.path), data, folders)
 

@@ -52,8 +52,8 @@ def of_shared_flags(program: Program) -> list[str]:
 
 def of_elections(program: Program, policy: Policy) -> list[str]:
     """Which lane is elected: PTX leaves the choice open, and where that is so every lane is tried."""
-    named = program.elections.named and not tries_elections(program, policy)
-    return ["elect.sync elects the lowest lane, as sm_90 does"] if named else []
+    matters = program.elections.matter and not tries_elections(program, policy)
+    return ["elect.sync elects the lowest lane, as sm_90 does"] if matters else []
 
 
 def tries_elections(program: Program, policy: Policy) -> bool:
@@ -230,7 +230,8 @@ def of_overlaps(facts: PtxFacts, program: Program) -> list[str]:
     the block that counts itself last."""
     followed = program.handing.accesses if program.handing is not None else {}
     index = {p.name for p in program.function.params}
-    flow, found = program.flow, {"ld": dict[str, int](), "st": dict[str, int]()}
+    flow, reads, writes = program.flow, dict[str, int](), dict[str, int]()
+    found = {"ld": reads, "st": writes, "discard": writes}
     counted = read_by_the_last(flow, used_counts(flow), program.origins)
     last: dict[str, tuple[int, int]] = {}
 
@@ -247,7 +248,6 @@ def of_overlaps(facts: PtxFacts, program: Program) -> list[str]:
                 last.setdefault(place, (line(counted[k]), line(k)))
             else:
                 found[i.op].setdefault(place, line(k))
-    reads, writes = found["ld"], found["st"]
     nobody = [
         f"line {writes[x]}: no other thread reads (line {reads[x]}) what is written through {name} there"
         for x in writes

@@ -21,7 +21,7 @@ from typing import Any
 from syncverify.base import diagnostics, source
 from syncverify.base.cache_dir import Store, default_root
 from syncverify.base.diagnostics import KernelReport
-from syncverify.base.includes import folders_of_the_environment, included_names
+from syncverify.base.includes import header_places
 from syncverify.base.installed import tool_digest
 from syncverify.base.reason import Cause, Reason, as_data, has, heard
 
@@ -63,27 +63,6 @@ def included(path: Path, data: bytes, folders: Sequence[str]) -> dict[Path, byte
     where they cannot be determined from its text. Headers of the toolchain are the toolchain's."""
     found = header_places(path, data, folders)
     return None if found is None else {p.resolve(): text for p, text in found.items() if text is not None}
-
-
-def header_places(path: Path, data: bytes, folders: Sequence[str]) -> dict[Path, bytes | None] | None:
-    """The same with the places where an earlier folder could have one and has none, which have None."""
-    found: dict[Path, bytes | None] = {}
-    others = [*map(Path, folders), *map(Path, folders_of_the_environment())]
-    work = [(path.parent, data)]
-    while work:
-        here, text = work.pop()
-        names = included_names(os.fsdecode(text))
-        if names is None:
-            return None
-        for name in names:
-            for there in (folder / name for folder in (here, *others)):
-                if there not in found:
-                    found[there] = header = there.read_bytes() if there.is_file() else None
-                    if header is not None:
-                        work.append((there.resolve().parent, header))
-                if found[there] is not None:
-                    break
-    return found
 
 
 def sources_of(data: bytes) -> list[str]:
@@ -182,7 +161,6 @@ __all__ = [
     "kept",
     "key",
     "listed",
-    "header_places",
     "pruned",
     "restored",
     "sources_of",

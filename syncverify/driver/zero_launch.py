@@ -31,7 +31,7 @@ from syncverify.frontends.ptx.launch.meant_launches import asked_launches, asks_
 from syncverify.frontends.ptx.syntax.nodes import Function, Module
 from syncverify.simulate.ptx import Harm, Launch
 from syncverify.simulate.ptx.confirm import Confirmed, Limits, confirm
-from syncverify.simulate.ptx.harm import Kind
+from syncverify.simulate.ptx.harm import OF_CONTENTS, Kind
 from syncverify.simulate.ptx.parameter_uses import pointers
 
 #: Clusters of a launch, at most: all of them run.
@@ -115,7 +115,7 @@ def _of_one(
 
 
 def _counts(harm: Harm) -> bool:
-    return harm.kind in (Kind.HANG, Kind.RACE)
+    return harm.kind in (Kind.HANG, Kind.RACE) or harm.section in OF_CONTENTS
 
 
 __all__ = ["OfZeros", "of_zeros", "waits_for_blocks"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from syncverify.base.source import InputError
 from syncverify.codegen.arrays import DeviceArray, describe, empty_like
 from syncverify.fusion.graph import Fusion
 from syncverify.fusion.row_strides import pitch, pitches
+from syncverify.ir.nodes import DTYPE_BYTES
 
 
 def named_arrays(
@@ -77,6 +79,33 @@ def result_arrays(
     return results
 
 
+def extent(array: DeviceArray) -> int:
+    """Bytes from an array's first element to the end of its last."""
+    if not math.prod(array.shape):
+        return 0
+    apart = not array.contiguous and len(array.strides) == len(array.shape)
+    last = sum((n - 1) * abs(s) for n, s in zip(array.shape, array.strides, strict=True)) if apart else 0
+    return (last + 1 if apart else math.prod(array.shape)) * DTYPE_BYTES[array.dtype]
+
+
+def refuse_shared(called: str, inputs: Mapping[str, DeviceArray], results: Mapping[str, DeviceArray]) -> None:
+    """InputError where a result shares memory with another array: what is proved is proved of arrays that lie
+    apart. Host arrays are copied, each to memory of its own."""
+    arrays = [
+        (n, a.address, a.address + extent(a))
+        for n, a in {**inputs, **results}.items()
+        if a.device is not None
+    ]
+    for name, low, high in arrays:
+        if name in results:
+            other = next((n for n, lo, hi in arrays if n != name and low < hi and lo < high), None)
+            if other is not None:
+                raise InputError(
+                    f"{called}: {name} shares memory with {other}; the kernel is proved for arrays that lie "
+                    "apart: pass another out, or a copy"
+                )
+
+
 def device_of(arrays: Mapping[str, DeviceArray]) -> int | None:
     devices = {a.device for a in arrays.values()}
     if len(devices) != 1:
@@ -91,5 +120,6 @@ def device_of(arrays: Mapping[str, DeviceArray]) -> int | None:
 
 
 __all__ = [
-    "array_pitches", "device_of", "input_array", "named_arrays", "result_arrays", "spread",
+    "array_pitches", "device_of", "extent", "input_array", "named_arrays", "refuse_shared", "result_arrays",
+    "spread",
 ]  # fmt: skip

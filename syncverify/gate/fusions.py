@@ -34,7 +34,15 @@ from syncverify.fusion.lower import rests
 from syncverify.fusion.plan import Plan, launch_values
 from syncverify.fusion.row_schedule import RowSchedule
 from syncverify.fusion.schedule import Schedule
-from syncverify.gate.arrays import array_pitches, device_of, input_array, named_arrays, result_arrays, spread
+from syncverify.gate.arrays import (
+    array_pitches,
+    device_of,
+    input_array,
+    named_arrays,
+    refuse_shared,
+    result_arrays,
+    spread,
+)
 from syncverify.gate.prepared_launch import Enqueue, enqueue
 from syncverify.gate.proof_time import PROOF_SECONDS as PROOF_SECONDS
 from syncverify.gate.proof_time import bounded, checked, may_do_better, unknown
@@ -327,6 +335,8 @@ class CompiledKernel:
         self.plan.check_extent(sizes)
         first = next(iter(inputs.values()))
         results = result_arrays(self.fusion, first, sizes, out)
+        if out is not None:
+            refuse_shared(self.fusion.name, inputs, results)
         if math.prod(sizes[d] for d in self.fusion.dims):
             # a kernel of no elements has nothing to prove or to run
             self.execute(inputs, results, sizes, stream)

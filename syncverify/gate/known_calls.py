@@ -49,7 +49,8 @@ class KnownCall:
     """Enqueues calls of one signature, for which a proof is held.
 
     ``places``: for each address of the kernel, the name of an argument, or of a workspace. ``made``: shape
-    and type of the result that a call without ``out`` gets.
+    and type of the result that a call without ``out`` gets. ``others``: bytes of each argument but ``out``;
+    ``written``: those of ``out``.
     """
 
     enqueue: Enqueue
@@ -58,9 +59,12 @@ class KnownCall:
     sums: str
     kept: Mapping[str, int]
     made: tuple[tuple[int, ...], str]
+    others: Mapping[str, int]
+    written: int
 
     def __call__(self, arrays: dict[str, Any], stream: int | None) -> Any:
-        """The result; None, with nothing enqueued, where an array is not aligned as the kernel needs."""
+        """The result; None, with nothing enqueued, where an array is not aligned as the kernel needs, or the
+        result shares memory with another."""
         torch = sys.modules["torch"]
         result = arrays.get("out")
         if result is None:
@@ -68,6 +72,11 @@ class KnownCall:
             result = arrays["out"] = empty_torch(shape, dtype, arrays["a"].device)
         addresses = {name: x.data_ptr() for name, x in arrays.items()}
         if any(at % ALIGN for at in addresses.values()):
+            return None
+        low = addresses["out"]
+        if any(
+            low < addresses[n] + size and addresses[n] < low + self.written for n, size in self.others.items()
+        ):
             return None
         on = torch.cuda.current_stream(self.device).cuda_stream if stream is None else stream
         if self.kept:

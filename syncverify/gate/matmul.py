@@ -16,6 +16,7 @@ from syncverify.codegen.arrays import DeviceArray, current_stream, describe, emp
 from syncverify.codegen.cache import Cache, tool_fingerprint
 from syncverify.codegen.workspaces import workspaces
 from syncverify.gate import H200_SMS, PROOF_SECONDS, Program, VerificationError, launch, run_on_host
+from syncverify.gate.arrays import extent, refuse_shared
 from syncverify.gate.known_calls import ALIGN, KnownCall, Signature, signature
 from syncverify.gate.padded import padded, padded_sizes, refuse, without_rest
 from syncverify.gate.proof_time import policy_of
@@ -127,6 +128,8 @@ class CompiledMatmul:
             return result
         arrays, sizes = self._inputs(a, b, others)
         results = self._outputs(arrays["a"], sizes, out)
+        if out is not None and proved:
+            refuse_shared(self.problem.name, arrays, results)
         if not math.prod(self._shape(sizes)):
             return self._owners(results)  # nothing to prove or to run
         program = self.program_of(sizes)
@@ -143,7 +146,8 @@ class CompiledMatmul:
         places |= workspaces(device, on, self.schedule.sums, self._workspaces(values))
         launch(program, places, values, device, on)
         if key is not None and len(results) == 1:
-            self._known[key] = self._known_call(program, values, device, sizes)
+            extents = {n: extent(x) for n, x in {**arrays, **results}.items()}
+            self._known[key] = self._known_call(program, values, device, sizes, extents)
         return self._owners(results)
 
     def known(self, key: Signature) -> KnownCall | None:
@@ -151,9 +155,10 @@ class CompiledMatmul:
         return self._known.get(key)
 
     def _known_call(
-        self, program: Program, values: Mapping[str, int], device: int, sizes: Mapping[str, int]
-    ) -> KnownCall:
-        """What enqueues calls like one whose only result was enqueued."""
+        self, program: Program, values: Mapping[str, int], device: int, sizes: Mapping[str, int],
+        extents: Mapping[str, int],
+    ) -> KnownCall:  # fmt: skip
+        """What enqueues calls like one whose only result was enqueued; ``extents``: bytes of its arrays."""
         (result,) = self.problem.epilogue.outputs
         arguments = {kernel: name for name, kernel in self.problem.epilogue.called}
         tables = self.problem.tables
@@ -162,7 +167,8 @@ class CompiledMatmul:
         ready, kept = program.enqueue(values, device), self._workspaces(values)
         names = [places.get(n, n) for n in ready.names]
         made = self._shape(sizes), result.dtype
-        return KnownCall(ready, names, device, self.schedule.sums, kept, made)
+        others = {arguments.get(n, n): size for n, size in extents.items() if n != result.name}
+        return KnownCall(ready, names, device, self.schedule.sums, kept, made, others, extents[result.name])
 
     def _owners(self, results: Mapping[str, DeviceArray]) -> Any:
         owners = tuple(results[o.name].owner for o in self.problem.epilogue.outputs)
@@ -222,9 +228,9 @@ class CompiledMatmul:
             dims = p.shapes[name]
             if len(dims) != len(x.shape):
                 raise InputError(f"{p.name}: {name} has shape {x.shape}, expected {', '.join(dims)}")
-            for dim, extent in zip(dims, x.shape, strict=True):
-                if sizes.setdefault(dim, extent) != extent:
-                    raise InputError(f"{p.name}: {dim} of {name} is {extent}, elsewhere {sizes[dim]}")
+            for dim, size in zip(dims, x.shape, strict=True):
+                if sizes.setdefault(dim, size) != size:
+                    raise InputError(f"{p.name}: {dim} of {name} is {size}, elsewhere {sizes[dim]}")
         if p.anywhere:
             sizes["M"] = rows_of(others[STARTS])
         if math.prod(self._shape(sizes)) >= _INDEX_LIMIT:

@@ -115,6 +115,8 @@ class CompiledSequence:
         inputs = {n: gate_arrays.input_array(f, n, a) for n, a in given.items()}
         sizes = f.sizes(inputs)
         results = gate_arrays.result_arrays(f, next(iter(inputs.values())), sizes, out)
+        if out is not None:
+            gate_arrays.refuse_shared(f.name, inputs, results)
         if all(math.prod(r.shape) == 0 for r in results.values()):
             return _owners(f, results)
         device = gate_arrays.device_of({**inputs, **results})

@@ -56,6 +56,7 @@ from syncverify.torch.trials import (
     Limits,
     Patience,
     faster,
+    forget_late,
     promising,
     whole_of,
 )
@@ -220,6 +221,7 @@ class Backend:
         lowered, report = lower_groups(self._groups(module), self.runner, self.use)
         found = compile_fx_inner(lowered, inputs, **settings)
         again = self._again(module, report)
+        forget_late()
         if again is not None:
             log.info("proofs came while the graph was compiled: it is compiled again, with their kernels")
             lowered, report = again

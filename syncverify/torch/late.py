@@ -9,8 +9,10 @@ while it runs, and the third one uses it.
 
 from __future__ import annotations
 
+import atexit
 import logging
 import pickle
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -19,6 +21,9 @@ from syncverify.gate.ahead import Ahead, answered, provers
 from syncverify.torch.kept import store
 
 log = logging.getLogger("syncverify.torch")
+
+#: Seconds after which late proofs begin in a process that found its graph in caches.
+_PAUSE = 30.0
 
 
 @dataclass(frozen=True)
@@ -55,14 +60,14 @@ def add(graph: str, kernels: Iterable[Ahead]) -> None:
 def generation(graph: str) -> int:
     """The number that caches know a graph's programs by: a new one where late proofs have come since.
 
-    Begins to prove what has no answer yet.
+    What has no answer yet is proved later in this process, if that still runs then.
     """
     known = read(graph)
     if not known.kernels:
         return known.generation
     answers = {one.key: answered(one) for one in known.kernels}
     if None in answers.values():
-        provers().start([one for one in known.kernels if answers[one.key] is None])
+        _begin_later([one for one in known.kernels if answers[one.key] is None])
         return known.generation
     proved = any(answers.values())
     if proved:
@@ -70,6 +75,14 @@ def generation(graph: str) -> int:
     found = Late(known.generation + proved)
     store().write(_file(graph), pickle.dumps(found))
     return found.generation
+
+
+def _begin_later(kernels: list[Ahead]) -> None:
+    """Begins to prove kernels after a pause; a process that ends before proves none."""
+    later = threading.Timer(_PAUSE, provers().start, [kernels])
+    later.daemon = True
+    later.start()
+    atexit.register(later.cancel)
 
 
 __all__ = ["Late", "add", "generation", "read"]

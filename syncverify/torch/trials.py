@@ -47,12 +47,16 @@ log = logging.getLogger("syncverify.torch")
 #: Seconds that trials of a graph may take: some, and some for each node, a fifth of what Inductor takes for
 #: it; and what they may take of any graph.
 _LEAST_SECONDS, _SECONDS, _SECONDS_OF_A_NODE = 1.5, 0.5, 0.0025
+#: The part of these seconds for contexts whose proofs came while Inductor compiled the graph.
+_SECOND_ROUND = 0.5
 #: Seconds for halves of groups that were not taken, and for products alone, for which nothing is compiled.
 ALONE_SECONDS = 0.6
 #: Trials that Inductor's processes compile kernels for at a time.
 _BEGUN = 8
 #: Devices that a program was compiled for in this process.
 _LOADED: set[torch.device] = set()
+#: Inductor's code and its time of contexts whose proofs were late, by key, until their graph is compiled.
+_TIMED_SO_FAR: dict[str, tuple[Run, Times]] = {}
 #: Seconds after which trials see again whether a proof has come, and those that trials of a graph wait for
 #: proofs in all. What is proved while Inductor compiles the graph is tried behind that.
 _SLICE, _PATIENCE = 0.2, 0.6
@@ -143,7 +147,7 @@ def faster(
     ``then``: what is proved behind them.
     """
     limits = limits or Limits()
-    left = _Budget(_seconds_of(module) if limits.seconds is None else limits.seconds)
+    left = _Budget(_seconds_of(module, limits.only) if limits.seconds is None else limits.seconds)
     try:
         trials, placed = _trials(module, candidates, runner)
     except SlowerError as e:  # not even memory could be timed
@@ -161,9 +165,15 @@ def faster(
     return _taken(trials, placed)
 
 
-def _seconds_of(module: GraphModule) -> float:
+def forget_late() -> None:
+    """A graph is compiled: nobody asks again for what was late of it."""
+    _TIMED_SO_FAR.clear()
+
+
+def _seconds_of(module: GraphModule, only: Set[str] | None = None) -> float:
     least = _TUNED_SECONDS if templates() else _LEAST_SECONDS
-    return max(least, _SECONDS + _SECONDS_OF_A_NODE * len(module.graph.nodes))
+    share = 1.0 if only is None else _SECOND_ROUND
+    return max(least, share * (_SECONDS + _SECONDS_OF_A_NODE * len(module.graph.nodes)))
 
 
 def whole_of(module: GraphModule, device: torch.device) -> float:
@@ -255,6 +265,8 @@ class _Tried:
                 prove_ahead(trials[0].members, self.runner, min(_SLICE, self.left.seconds()))
             trials = [t for t in trials if t.plain is not None]
         for trial in trials:
+            if trial.plain is not None and trial.times is not None:
+                _TIMED_SO_FAR[trial.key] = trial.plain, trial.times
             trial.give_up("not tried: its proof was not there in time")
             for c in trial.members:
                 c.region.late = c.region.worth
@@ -339,8 +351,10 @@ def _trial(module: GraphModule, context: Context, members: list[Candidate], runn
 
 
 def _begin_plain(trial: _Trial) -> None:
-    """Lets Inductor compile a context."""
-    if trial.of_a_library:
+    """Lets Inductor compile a context, unless it has."""
+    if trial.key in _TIMED_SO_FAR:
+        trial.plain, trial.times = _TIMED_SO_FAR.pop(trial.key)
+    elif trial.of_a_library:
         trial.plain = library_call(trial.members[0])
     else:
         trial.plain = compiled(trial.nodes, trial.arguments, trial.device)
@@ -349,6 +363,8 @@ def _begin_plain(trial: _Trial) -> None:
 def _time_plain(trial: _Trial) -> None:
     """Times Inductor's code, and leaves a context with which no kernel can be faster."""
     assert trial.plain is not None
+    if trial.times is not None:
+        return
     if trial.of_a_library:
         # behind experts something changes: rows are taken elsewhere
         trial.times = Times(math.inf, library=trial.context.nodes[0].target != GROUPED)
@@ -415,4 +431,6 @@ def _with(trial: _Trial, ops: Mapping[int, Any]) -> Run:
     return compiled(nodes, trial.arguments, trial.device)
 
 
-__all__ = ["ALONE_SECONDS", "TUNED_PATIENCE", "Limits", "Patience", "faster", "promising", "whole_of"]
+__all__ = [
+    "ALONE_SECONDS", "TUNED_PATIENCE", "Limits", "Patience", "faster", "forget_late", "promising", "whole_of",
+]  # fmt: skip

@@ -5,6 +5,7 @@ What is said of a text is held against arithmetic alone: which blocks write wher
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -19,7 +20,7 @@ from tests.sweeps import part_of
 Grid = tuple[int, int, int]
 GRIDS: list[Grid] = list(product((1, 2, 3, 4, 5), (1, 2, 3), (1, 2)))
 #: What it writes there: of other blocks other values, along the axes that it asks about.
-VALUES = {
+VALUES: Mapping[str, tuple[str, Callable[[Grid], int]]] = {
     "x": ("mov.u32 %r12, %ctaid.x;", lambda at: at[0]),
     "xyz": (
         "mov.u32 %r12, %ctaid.x; mov.u32 %r16, %ctaid.y; mov.u32 %r17, %ctaid.z;"
@@ -28,7 +29,7 @@ VALUES = {
     ),
 }
 #: Where a block writes, and the count that the last one finds, less 1: as code, and as numbers.
-PLACES = {
+PLACES: Mapping[str, tuple[str, Callable[[Grid, Grid], int]]] = {
     "x": ("mov.u32 %r8, %ctaid.x;", lambda at, n: at[0]),
     "y": ("mov.u32 %r8, %ctaid.y;", lambda at, n: at[1]),
     "rows": ("ROWS mad.lo.u32 %r8, %r3, %r5, %r2;", lambda at, n: at[1] * n[0] + at[0]),
@@ -40,7 +41,7 @@ PLACES = {
 }
 ROWS = "mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ctaid.y; mov.u32 %r5, %nctaid.x;"
 X, Y, Z = (f"mov.u32 %r{k}, %nctaid.{axis};" for k, axis in zip((13, 14, 15), "xyz", strict=True))
-COUNTS = {
+COUNTS: Mapping[str, tuple[str, Callable[[Grid], int]]] = {
     "x": (f"{X} mov.u32 %r9, %r13;", lambda n: n[0]),
     "y": (f"{Y} mov.u32 %r9, %r14;", lambda n: n[1]),
     "xy": (f"{X} {Y} mul.lo.u32 %r9, %r13, %r14;", lambda n: n[0] * n[1]),
@@ -82,7 +83,8 @@ class Last:
 
     def goes_wrong(self, n: Grid) -> bool:
         """Whether two blocks write one word, not alike, or one goes on while another may not have written."""
-        blocks = list(product(*map(range, n)))
+        x, y, z = n
+        blocks = list(product(range(x), range(y), range(z)))
         places = [PLACES[self.place][1](at, n) for at in blocks]
         values = {(place, VALUES[self.value][1](at)) for place, at in zip(places, blocks, strict=True)}
         return len(values) > len(set(places)) or COUNTS[self.count][1](n) < len(blocks)

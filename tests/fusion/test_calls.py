@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from syncverify import gate
+from syncverify.base.source import InputError
 from syncverify.codegen import driver, packed
 from syncverify.codegen.cache import Cache
 from syncverify.examples import fusions as examples
@@ -62,6 +63,15 @@ def test_each_call_has_its_own_addresses_and_stream(tmp_path: Path, launched: li
     assert [sorted(places) for places, _ in launched] == [[f, f + 65536, f + 131072] for f in firsts]
     assert [stream for _, stream in launched] == [7, 8, 9, 7]
     assert len(kernel._ready) == 2
+
+
+def test_a_result_in_the_place_of_an_input_is_refused(tmp_path: Path, launched: list[Any]) -> None:
+    kernel = gate.compile(examples.mul, SMALL, cache=Cache(tmp_path))
+    a, b = Array(1 << 20, (16, 64)), Array(2 << 20, (16, 64))
+    for out in (a, b, Array((1 << 20) + 16 * 64 * 4 - 16, (16, 64))):
+        with pytest.raises(InputError, match="shares memory with"):
+            kernel(a, b, out=out, stream=7)
+    assert not launched
 
 
 def test_what_is_not_proved_is_refused_in_every_call(

@@ -89,7 +89,7 @@ def launched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[Any,
 
 
 def arrays(first: int, m: int, n: int, k: int) -> tuple[Array, Array, Array]:
-    return Array(first, (m, k)), Turned(first + 4096, (k, n)), Array(first + 8192, (m, n))
+    return Array(first, (m, k)), Turned(first + (1 << 28), (k, n)), Array(first + (1 << 29), (m, n))
 
 
 @pytest.mark.parametrize("schedule", [
@@ -111,6 +111,22 @@ def test_a_known_call_enqueues_what_the_long_way_does(
         assert f(a, b, out=out) is out
     assert launched[:3] == launched[3:]
     assert len(set(launched)) == 3
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_result_that_shares_memory_with_a_factor_is_refused(
+    launched: list[Any], tmp_path: Path, known: bool
+) -> None:
+    f = matmul.CompiledMatmul(product(), SMALL, cache=Cache(tmp_path))
+    a, b, out = arrays(1 << 20, 64, 64, 64)
+    if known:
+        f(a, b, out=out)
+    for shift, shares in ((0, "a"), (64 * 64 * 2 - 16, "a"), ((1 << 28) - 64 * 64 * 2 + 16, "b")):
+        with pytest.raises(InputError, match=f"shares memory with {shares}"):
+            f(a, b, out=Array(a.address + shift, (64, 64)))
+    assert len(launched) == known
+    beside = Array(a.address + 64 * 64 * 2, (64, 64))
+    assert f(a, b, out=beside) is beside
 
 
 def test_a_known_call_makes_its_result_and_takes_the_stream(launched: list[Any], tmp_path: Path) -> None:

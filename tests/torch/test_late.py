@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,7 @@ def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Answers:
     monkeypatch.setenv("SYNCVERIFY_CACHE", str(tmp_path))
     own = Answers()
     monkeypatch.setattr(late, "answered", own)
-    monkeypatch.setattr(late, "provers", lambda: own)
+    monkeypatch.setattr(late, "_begin_later", own.start)
     return own
 
 
@@ -64,6 +65,23 @@ def test_a_graph_is_compiled_again_when_all_have_an_answer(answers: Answers) -> 
     late.add("g", [one(96)])  # what is late in the second compilation
     answers.found[96] = True
     assert late.generation("g") == 2 and answers.asked == [32]
+
+
+def test_proofs_begin_when_a_process_has_found_its_program(
+    answers: Answers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr(late, "provers", lambda: answers)
+    begun: list[float] = []
+
+    def start(timer: Any) -> None:
+        assert timer.daemon and not answers.asked
+        begun.append(timer.interval)
+        timer.function(*timer.args)
+
+    monkeypatch.setattr(threading.Timer, "start", start)
+    late._begin_later([one(32)])
+    assert begun == [late._PAUSE] and late._PAUSE >= 10 and answers.asked == [32]
 
 
 def test_kernels_without_proofs_are_no_reason_to_compile(answers: Answers) -> None:
@@ -161,12 +179,20 @@ def while_inductor_compiles(monkeypatch: pytest.MonkeyPatch, then: Callable[[], 
 def test_a_proof_that_comes_while_inductor_compiles_serves_the_same_process(
     answers: Answers, compiled: Compiled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Caches keep the program with the kernel, and a second process compiles nothing."""
+    """Caches keep the program with the kernel, and a second process compiles nothing. Inductor compiles the
+    context once, and once with the kernel."""
+    programs: list[Any] = []
+
+    def counted(*given: Any) -> Any:
+        programs.append(given)
+        return choice.compiled(*given)
+
+    monkeypatch.setattr(trials, "compiled", counted)
     proved = Here.settled
     monkeypatch.setattr(Here, "settled", unproved)
     while_inductor_compiles(monkeypatch, lambda: monkeypatch.setattr(Here, "settled", proved))
     monkeypatch.setattr(sv_backend, "whole_of", lambda *_: 100.0)
-    assert compiled() == [(1, 0)]
+    assert compiled() == [(1, 0)] and len(programs) == 2 and not trials._TIMED_SO_FAR
     assert compiled() == [] and answers.asked == []
 
 

@@ -26,6 +26,8 @@ _ERROR = re.compile(
 )
 #: What host code often takes for granted, and kernels that it does not concern do not see.
 _LENIENT = ("--expt-relaxed-constexpr", "--extended-lambda")
+#: The environment variable that names the compiler by which nvcc reads sources.
+HOST_COMPILER = "NVCC_CCBIN"
 #: Folders of the toolkit's own headers, as line tables name them.
 TOOLKIT = ("/targets/", "/include/cuda", "/include/crt/", "_intrinsics.hpp", "/include/sm_")
 

@@ -5,6 +5,7 @@ What NVRTC does not take, host code, is left to nvcc where there is one.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -14,10 +15,10 @@ from tempfile import TemporaryDirectory
 
 from syncverify.base import nvrtc
 from syncverify.base.cache_dir import Store, default_root, digest
-from syncverify.base.includes import folders_of_the_environment, included_names
+from syncverify.base.includes import header_places
 from syncverify.base.source import InputError, Span, decode, read_bytes
 from syncverify.frontends.cuda.lines import author_lines
-from syncverify.frontends.cuda.nvcc import TOOLKIT, compile_with, has_host_code, nvcc
+from syncverify.frontends.cuda.nvcc import HOST_COMPILER, TOOLKIT, compile_with, has_host_code, nvcc
 from syncverify.frontends.cuda.options import DEFAULTS, CudaOptions
 from syncverify.frontends.cuda.standard_headers import STANDARD_HEADERS
 
@@ -80,7 +81,8 @@ def _by_nvcc(
     tool = nvcc()
     if tool is None:
         raise why
-    where = key and digest(f"{key} {tool} {Path(tool).resolve().stat().st_mtime_ns}")
+    host = os.environ.get(HOST_COMPILER, "")
+    where = key and digest(f"{key} {tool} {Path(tool).resolve().stat().st_mtime_ns} {host}")
     stored = store.read(f"{where}.ptx") if where else None
     if stored is not None:
         return stored.decode()
@@ -205,8 +207,8 @@ def _key(
     path: Path, source: str, flags: list[str], headers: Mapping[str, str], include: tuple[str, ...], arch: str
 ) -> str | None:
     """What the PTX depends on; None where that is not known (an include through a macro)."""
-    included = _included(path, source, [Path(p) for p in (*include, *folders_of_the_environment())])
-    if included is None:
+    places = header_places(path, source.encode("utf-8", "surrogateescape"), include)
+    if places is None:
         return None
     parts = (
         _FORMAT,
@@ -216,30 +218,9 @@ def _key(
         source,
         flags,
         dict(headers),
-        sorted(included.items()),
+        sorted((str(place), text) for place, text in places.items() if text is not None),
     )
     return digest(repr(parts))
-
-
-def _included(path: Path, source: str, include_paths: list[Path]) -> dict[str, str] | None:
-    """The author's headers, by path, that the source includes, directly or not; conditions are ignored."""
-    found: dict[str, str] = {}
-    work = [(path.parent, source)]
-    while work:
-        here, text = work.pop()
-        names = included_names(text)
-        if names is None:
-            return None
-        for name in names:
-            for place in (here, path.parent, *include_paths):
-                header = place / name
-                if str(header) in found:
-                    break
-                if header.is_file():
-                    found[str(header)] = _read(header)
-                    work.append((header.parent, found[str(header)]))
-                    break
-    return found
 
 
 def _read(path: Path) -> str:

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from syncverify.frontends.ir.code import Program
 from syncverify.ir import nodes as n
-from syncverify.ir.evaluate import bodies, closure, fold, mentions, statements
+from syncverify.ir.evaluate import (
+    bodies,
+    closure,
+    expressions,
+    fold,
+    mentions,
+    statements,
+    varying_names,
+)
 from syncverify.ir.expr import LANE_BUILTINS, Binary, Expr, Int, Unary, Var, evaluate, names, walk
 from syncverify.ir.launch_grid import Grid
 from syncverify.model.events import ThreadClass
@@ -17,12 +25,16 @@ _THREAD = ("tid", "tid.x", "tid.y", "tid.z", "lane", "warp", "wg")
 
 @dataclass(frozen=True, slots=True)
 class Elections:
-    """A lane that no guard names; whether some role may both elect and name lanes; whether a guard inside
-    the elected lane's own code names lanes."""
+    """A lane that no guard names, and ``another``; whether some role may both elect and name lanes; whether a
+    guard inside the elected lane's own code names lanes; ``by_number``: what that code does depends on the
+    lane's number; ``meets_lanes``: it accesses memory in which lanes have places of their own."""
 
     free: int
     with_guards: bool
     nested: bool
+    by_number: bool = False
+    meets_lanes: bool = False
+    another: int = 0
 
 
 def elections(kernel: n.Kernel, values: Mapping[str, int], grid: Grid) -> Elections:
@@ -35,8 +47,56 @@ def elections(kernel: n.Kernel, values: Mapping[str, int], grid: Grid) -> Electi
     for s in statements(kernel.body):
         named |= guards.named(s)
     free = next((lane for lane in range(1, 32) if lane not in named), 1)
+    another = next((lane for lane in range(free + 1, 32) if lane not in named), 0)
     elected = frozenset(s.name for s in statements(kernel.body) if isinstance(s, n.Elect))
-    return Elections(free, _both(kernel.body, guards), _nested(kernel.body, guards, elected))
+    inside = {id(s): s for s in _of_elected(kernel.body, elected)}
+    varying = varying_names(kernel.body, LANE_BUILTINS)
+    apart = {
+        memory
+        for s in statements(kernel.body)
+        if id(s) not in inside and any(mentions(e, varying) for e in _placing(s))
+        for memory in _memory(s)
+    }
+    return Elections(
+        free,
+        _both(kernel.body, guards),
+        _nested(kernel.body, guards, elected),
+        any(mentions(e, varying) for s in inside.values() for e in _placing(s)),
+        any(memory in apart for s in inside.values() for memory in _memory(s)),
+        another,
+    )
+
+
+def _of_elected(body: tuple[n.Stmt, ...], elected: frozenset[str]) -> Iterator[n.Stmt]:
+    """The statements that elected lanes alone come to, or all others."""
+    known = varying_names(body, elected)
+    for s in statements(body):
+        if isinstance(s, n.If) and mentions(s.cond, known):
+            yield from statements((*s.then, *s.orelse))
+
+
+#: What computes for its own thread, or decides.
+_OWN = (n.Let, n.Assign, n.If, n.For, n.Role)
+
+
+def _placing(s: n.Stmt) -> Iterator[Expr]:
+    """What decides where, and how often, a statement does something to others; not what it stores."""
+    if not isinstance(s, _OWN):
+        for f in fields(s):
+            if f.name != "value":
+                yield from expressions(getattr(s, f.name))
+
+
+def _memory(s: n.Stmt) -> Iterator[str]:
+    """The array or tensor that a lane accesses by itself."""
+    if isinstance(s, n.LdShared):
+        yield s.src.buffer
+    elif isinstance(s, n.StShared | n.AtomShared):
+        yield s.dst.buffer
+    elif isinstance(s, n.LdGlobal):
+        yield s.src.tensor
+    elif isinstance(s, n.StGlobal | n.AtomGlobal):
+        yield s.dst.tensor
 
 
 def _nested(body: tuple[n.Stmt, ...], guards: _Guards, elected: frozenset[str]) -> bool:

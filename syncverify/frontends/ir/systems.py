@@ -7,7 +7,7 @@ run of each agent on its own finds nearly all splits before the checker starts.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -49,6 +49,7 @@ MAX_TRACED = 512
 #: Steps without an event after which an agent gives up.
 _MAX_JUMPS = 10_000_000
 _SIZED_JUMPS = 20_000  # where a size is symbolic, and a loop need not end
+WARP = 32
 #: Events of one class that the discovery of splits looks at; later splits restart the run.
 _DISCOVERY = 50_000
 _SIZED_DISCOVERY = 500  # where a size is symbolic, and the run need not end
@@ -135,16 +136,31 @@ def elected_lanes(
     places: Mapping[int, Mapping[str, Any]] = NO_PLACES,
 ) -> list[int]:
     """The lanes to elect: one that no guard names, and one of each other set of lanes that guards distinguish
-    in a warp that elects (a guard beside an election may hit the elected lane or miss it)."""
+    in a warp that elects (a guard beside an election may hit the elected lane or miss it).
+
+    All where what the elected lane does depends on its number; two of each set where it accesses what lanes
+    access at places of their own: one of two is not at the place itself.
+    """
+    if choice.by_number:
+        return [*range(WARP)]
     lanes = {choice.free: None}
     if choice.nested:
         lanes[0] = None
+    if choice.meets_lanes:
+        lanes[choice.another] = None
     if choice.with_guards:
         system = IrSystem.fresh(program, grid, {}, cluster, NOBODY, "", symbols, places)
         for c in system.info.classes:
-            if (c.cta, c.warp) in system.electing and not c.lanes >> choice.free & 1:
-                lanes[(c.lanes & -c.lanes).bit_length() - 1] = None
+            if (c.cta, c.warp) in system.electing:
+                lanes |= dict.fromkeys(_missing(c.lanes, lanes, 2 if choice.meets_lanes else 1))
     return list(lanes)
+
+
+def _missing(among: int, tried: Iterable[int], wanted: int) -> list[int]:
+    """The lowest of some lanes that are missing where so many of them are to be tried."""
+    mine = [lane for lane in range(WARP) if among >> lane & 1]
+    seen = set(tried).intersection(mine)
+    return [lane for lane in mine if lane not in seen][: max(wanted - len(seen), 0)]
 
 
 class IrAgent(SymbolicAgent):

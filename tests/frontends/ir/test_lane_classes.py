@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+import syncverify
 from syncverify.frontends.ir.systems import IrSystem, systems
 from syncverify.ir.text.parser import parse_file
 from syncverify.model.events import Ev, Event, Footprint, LaneSplit
-from tests.frontends.ir.helpers import only, run, streams
+from tests.frontends.ir.helpers import build, only, run, streams
 
 CORPUS = sorted(Path(__file__).parents[3].glob("corpus/**/*.syncir"))
 BLOCK = "launch grid [1] block [64]\n mbarrier b[4]\n shared s : f32[4, 64]\n tensor a : f32[4096] in"
@@ -147,3 +148,28 @@ def test_a_divisor_that_the_guard_keeps_out() -> None:
         "cta0.warp0.lanes0,3-31": [("EXIT",)],
         "cta0.warp0.lanes1-2": [("INIT_FENCE",), ("EXIT",)],
     }
+
+
+ELECTED = "launch grid [1] block [32]\n shared s : f32[64]\n shared t : f32[64]"
+
+
+@pytest.mark.parametrize(
+    ("body", "lanes"),
+    [
+        ("if p {\n st.shared s[0], 1.0\n }", [1]),
+        ("if p {\n st.shared s[0], 1.0\n }\n st.shared t[tid], 1.0", [1]),
+        ("if p {\n st.shared s[1], 1.0\n }\n st.shared s[tid], 1.0", [1, 2]),
+        ("if p {\n st.shared s[31 - tid], 1.0\n }", [*range(32)]),
+        ("let x = lane * 2\n if p {\n st.shared s[x], 1.0\n }", [*range(32)]),
+        ("if p {\n st.shared s[2], 1.0\n }\n if lane < 4 {\n st.shared s[tid], 1.0\n }", [4, 5, 0, 1]),
+    ],
+)
+def test_the_lanes_that_are_elected(body: str, lanes: list[int]) -> None:
+    assert [s.info.elected_lane for s in build(f"elect p\n{body}", ELECTED)] == lanes
+
+
+def test_an_elected_lane_that_is_at_the_place_itself_hides_no_race() -> None:
+    text = "kernel k {\n launch grid [1] block [32]\n shared s : f32[64]\n elect p\n if p {\n"
+    text += "  st.shared s[1], 1.0\n }\n%s st.shared s[tid], 2.0\n}\n"
+    verdicts = [str(syncverify.check(text % between)[0].verdict) for between in ("", " warp.sync\n")]
+    assert verdicts == ["refuted", "proved"]

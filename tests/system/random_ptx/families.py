@@ -9,7 +9,7 @@ from tests.system.random_ptx.writer import Program, Writer
 TILE = 512
 
 
-def _prologue(w: Writer, inits: list[tuple[str, int]], cluster: int = 1) -> None:
+def prologue(w: Writer, inits: list[tuple[str, int]], cluster: int = 1) -> None:
     """Thread 0 writes the role table and makes the barriers; then all meet."""
     p, end = w.fresh("p"), w.label("I")
     w.emit(f"setp.ne.u32 {p}, %thr, 0;", f"@{p} bra {end};", "TABLE")
@@ -27,7 +27,7 @@ def _prologue(w: Writer, inits: list[tuple[str, int]], cluster: int = 1) -> None
     w.table_ready = True
 
 
-def _wait(w: Writer, address: str, parity: str) -> None:
+def wait(w: Writer, address: str, parity: str) -> None:
     """A loop around a poll, in one of its forms."""
     p, top = w.fresh("p"), w.label("W")
     op = w.draw.choice(["try_wait", "try_wait", "test_wait"])
@@ -44,7 +44,7 @@ def _wait(w: Writer, address: str, parity: str) -> None:
     )
 
 
-def _place(w: Writer, name: str, index: str, scale: int, offset: int = 0) -> str:
+def place(w: Writer, name: str, index: str, scale: int, offset: int = 0) -> str:
     """A register with the address ``name + index * scale + offset``, by one of several ways."""
     r = w.fresh("r")
     base = w.fresh("r")
@@ -73,7 +73,7 @@ def keep(w: Writer, value: str) -> None:
     w.emit(f"mul.wide.u32 {d}, %thr, 4;", f"add.s64 {d}, %out, {d};", f"st.global.u32 [{d}], {value};")
 
 
-def _role(w: Writer, warp: int, target: str) -> None:
+def role(w: Writer, warp: int, target: str) -> None:
     """Branches to ``target`` unless this is the given warp (or beyond)."""
     p = w.fresh("p")
     w.emit(f"setp.ne.u32 {p}, %warp, {w.number(warp)};", f"@{p} bra {target};")
@@ -88,9 +88,9 @@ def ring(w: Writer) -> Program:
     count = w.off("count of empty", 32 * readers, 32 * readers - 1, 32 * readers + 1, 1)
     inits = [(f"bars+{8 * s}", w.off("count of full", 1, 2)) for s in range(stages)]
     inits += [(f"bars+{8 * (stages + s)}", count) for s in range(stages)]
-    _prologue(w, inits)
+    prologue(w, inits)
     consumer, end = w.label("C"), w.label("E")
-    _role(w, 0, consumer)
+    role(w, 0, consumer)
     p = w.fresh("p")
     if w.chance(0.5):
         w.emit(f"elect.sync _|{p}, -1;", f"@!{p} bra {end};")
@@ -122,11 +122,11 @@ def _producer(w: Writer, stages: int, rounds: int) -> None:
     i, top, p = w.fresh("r"), w.label("P"), w.fresh("p")
     w.emit(f"mov.u32 {i}, 0;", f"{top}:")
     slot, parity = _state(w, i, stages, w.off("producer's parity", 1, 0))
-    full, empty = _place(w, "bars", slot, 8), _place(w, "bars", slot, 8, 8 * stages)
+    full, empty = place(w, "bars", slot, 8), place(w, "bars", slot, 8, 8 * stages)
     if not w.wrong("no wait for empty"):
-        _wait(w, empty, parity)
+        wait(w, empty, parity)
     size = w.off("expected bytes", TILE, TILE + 16, TILE - 16)
-    tile = _place(w, "tile", slot, w.off("distance of slots", TILE, TILE - 128))
+    tile = place(w, "tile", slot, w.off("distance of slots", TILE, TILE - 128))
     source, d = w.fresh("d"), w.fresh("d")
     w.emit(f"mul.wide.u32 {d}, {i}, {TILE};", f"add.s64 {source}, %in, {d};")
     expect = f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [{full}], {_number(w, size)};"
@@ -155,10 +155,10 @@ def _consumer(w: Writer, stages: int, rounds: int) -> None:
     i, top, p, total = w.fresh("r"), w.label("P"), w.fresh("p"), w.fresh("r")
     w.emit(f"mov.u32 {i}, 0;", f"mov.u32 {total}, 0;", f"{top}:")
     slot, parity = _state(w, i, stages, 0)
-    full, empty = _place(w, "bars", slot, 8), _place(w, "bars", slot, 8, 8 * stages)
+    full, empty = place(w, "bars", slot, 8), place(w, "bars", slot, 8, 8 * stages)
     if not w.wrong("no wait for full"):
-        _wait(w, full, parity)
-    tile = _place(w, "tile", slot, TILE)
+        wait(w, full, parity)
+    tile = place(w, "tile", slot, TILE)
     mine = w.fresh("r")
     w.emit(f"mad.lo.u32 {mine}, %lane, 16, {tile};")
     a, b = w.fresh("r"), w.fresh("r")
@@ -187,19 +187,19 @@ def handover(w: Writer) -> Program:
     w.room("box", 256, 16)
     w.room("bars", 16, 8)
     count = w.off("count", 32, 31, 33)
-    _prologue(w, [("bars", count), ("bars+8", 32)])
+    prologue(w, [("bars", count), ("bars+8", 32)])
     other, end = w.label("C"), w.label("E")
-    _role(w, 0, other)
+    role(w, 0, other)
     for side in (0, 1):
         if side:
             w.emit(f"{other}:")
         i, top, p, q, parity = w.fresh("r"), w.label("T"), w.fresh("p"), w.fresh("p"), w.fresh("r")
         total = w.constant(0)
         w.emit(f"mov.u32 {i}, 0;", f"{top}:", f"and.b32 {parity}, {i}, {w.number(1)};")
-        mine = _place(w, "box", "%lane", 4)
+        mine = place(w, "box", "%lane", 4)
         lane = w.fresh("r")
         w.emit(f"xor.b32 {lane}, %lane, {w.number(w.draw.randrange(32))};")
-        theirs = _place(w, "box", lane, 4)
+        theirs = place(w, "box", lane, 4)
         a = w.fresh("r")
         if side == 0:
             width = w.draw.choice(["u32", "u16", "u8"])
@@ -210,12 +210,12 @@ def handover(w: Writer) -> Program:
             else:
                 w.emit(arrive)
             if not w.wrong("no wait for the answer"):
-                _wait(w, "bars+8", parity)
+                wait(w, "bars+8", parity)
         else:
             if not w.wrong("no wait for the word"):
                 if w.wrong("wrong parity"):
                     w.emit(f"xor.b32 {parity}, {parity}, 1;")
-                _wait(w, "bars", parity)
+                wait(w, "bars", parity)
             w.emit(f"ld.shared.u32 {a}, [{theirs}];", f"add.u32 {total}, {total}, {a};")
             w.emit("mbarrier.arrive.shared::cta.b64 _, [bars+8];")
         w.emit(f"add.u32 {i}, {i}, 1;", f"setp.lt.u32 {p}, {i}, {w.number(rounds)};", f"@{p} bra {top};")
@@ -232,9 +232,9 @@ def named(w: Writer) -> Program:
     first, second = w.draw.sample(range(1, 9), 2)
     rounds = w.draw.randint(1, 3)
     w.room("box", 128 * warps, 16)
-    _prologue(w, [])
+    prologue(w, [])
     other, end = w.label("C"), w.label("E")
-    _role(w, 0, other)
+    role(w, 0, other)
     n = 32 * warps
     for side in (0, 1):
         if side:
@@ -242,7 +242,7 @@ def named(w: Writer) -> Program:
         i, top, p = w.constant(0), w.label("T"), w.fresh("p")
         total = w.constant(0)
         w.emit(f"{top}:")
-        mine = _place(w, "box", "%lane", 4)
+        mine = place(w, "box", "%lane", 4)
         one = w.number(w.off("number of a barrier", first, second))
         two = w.number(second)
         threads = w.number(w.off("count of a barrier", n, n - 32, n + 32))
@@ -255,7 +255,7 @@ def named(w: Writer) -> Program:
             a = w.fresh("r")
             lane = w.fresh("r")
             w.emit(f"sub.u32 {lane}, {w.number(31)}, %lane;")
-            theirs = _place(w, "box", lane, 4)
+            theirs = place(w, "box", lane, 4)
             if not w.wrong("no wait for the writer"):
                 w.emit(f"bar.sync {first}, {w.number(n)};")
             w.emit(f"ld.shared.u32 {a}, [{theirs}];", f"add.u32 {total}, {total}, {a};")
@@ -274,10 +274,10 @@ def store(w: Writer) -> Program:
     rounds = w.draw.randint(1, 3)
     size = threads * 16
     w.room("tile", size, 128)
-    _prologue(w, [])
+    prologue(w, [])
     i, top, p, q, end = w.constant(0), w.label("T"), w.fresh("p"), w.fresh("p"), w.label("S")
     w.emit(f"{top}:")
-    mine = _place(w, "tile", "%thr", w.off("distance of threads", 16, 8))
+    mine = place(w, "tile", "%thr", w.off("distance of threads", 16, 8))
     form = w.draw.randrange(3)
     write = [
         [f"st.shared.v4.u32 [{mine}], {{{i}, %thr, {i}, %lane}};"],
@@ -324,13 +324,13 @@ def groups(w: Writer) -> Program:
     rounds = stages + w.draw.randint(0, 2)
     slot_bytes = 16 * threads
     w.room("tile", stages * slot_bytes, 128)
-    _prologue(w, [])
+    prologue(w, [])
     wide = w.draw.choice([4, 8, 16])
     total = w.constant(0)
 
     def copy(turn: int) -> None:
         at = turn % stages * slot_bytes
-        mine = _place(w, "tile", "%thr", 16, at)
+        mine = place(w, "tile", "%thr", 16, at)
         d = w.fresh("d")
         w.emit(f"mul.wide.u32 {d}, %thr, 16;", f"add.s64 {d}, %in, {d};")
         extra = ""
@@ -352,7 +352,7 @@ def groups(w: Writer) -> Program:
             w.emit("bar.sync 0;")
         lane, a = w.fresh("r"), w.fresh("r")
         w.emit(f"xor.b32 {lane}, %thr, {w.number(w.draw.randrange(threads))};")
-        theirs = _place(w, "tile", lane, 16, turn % stages * slot_bytes)
+        theirs = place(w, "tile", lane, 16, turn % stages * slot_bytes)
         w.emit(f"ld.shared.u32 {a}, [{theirs}];", f"add.u32 {total}, {total}, {a};")
         if turn + stages < rounds:
             if not w.wrong("no barrier before the refill"):
@@ -367,8 +367,8 @@ def lanes(w: Writer) -> Program:
     """Lanes of a warp exchange words through shared memory, in code that parts them."""
     w.room("box", 512, 16)
     w.room("bars", 8, 8)
-    _prologue(w, [("bars", w.off("count", 64, 63, 65))])
-    mine = _place(w, "box", "%thr", 4)
+    prologue(w, [("bars", w.off("count", 64, 63, 65))])
+    mine = place(w, "box", "%thr", 4)
     p, q = w.fresh("p"), w.fresh("p")
     cut = w.draw.choice([1, 8, 16, 31])
     other, meet = w.label("O"), w.label("M")
@@ -385,7 +385,7 @@ def lanes(w: Writer) -> Program:
         w.emit(f"bar.warp.sync {w.number(mask)};")
     shift, lane, a = w.draw.randrange(1, 32), w.fresh("r"), w.fresh("r")
     w.emit(f"xor.b32 {lane}, %thr, {w.number(shift)};")
-    theirs = _place(w, "box", lane, 4)
+    theirs = place(w, "box", lane, 4)
     w.emit(f"ld.shared.u32 {a}, [{theirs}];")
     vote = w.fresh("p")
     w.emit(f"setp.lt.u32 {q}, %lane, 99;", f"vote.sync.all.pred {vote}, {q}, -1;")
@@ -398,9 +398,9 @@ def lanes(w: Writer) -> Program:
     if w.chance(0.5):
         w.emit("bar.warp.sync -1;")
     if not w.wrong("no wait"):
-        _wait(w, "bars", w.number(w.off("parity", 0, 1)))
+        wait(w, "bars", w.number(w.off("parity", 0, 1)))
     w.emit(f"xor.b32 {lane}, %thr, 32;")
-    far = _place(w, "box", lane, 4)
+    far = place(w, "box", lane, 4)
     b = w.fresh("r")
     w.emit(f"ld.shared.u32 {b}, [{far}];", f"add.u32 {a}, {a}, {b};")
     keep(w, a)
@@ -432,7 +432,7 @@ def table(w: Writer) -> Program:
     if not w.wrong("no barrier after the table"):
         w.emit("bar.sync 0;")
     w.table_ready = True
-    at = _place(w, "roles", "%warp", step)
+    at = place(w, "roles", "%warp", step)
     role, q = w.fresh("r"), w.fresh("p")
     load = w.off("sign of the load", 0, 1)
     loaded = kind if not load else {"u": "s", "s": "u"}[kind[0]] + kind[1:]
@@ -440,7 +440,7 @@ def table(w: Writer) -> Program:
     if bias:
         w.emit(f"sub.s32 {role}, {role}, {bias};")
     write, read, done = w.label("A"), w.label("B"), w.label("Z")
-    mine = _place(w, "box", "%lane", 4)
+    mine = place(w, "box", "%lane", 4)
     w.emit(f"setp.eq.s32 {q}, {role}, {w.number(0)};", f"@{q} bra {write};")
     w.emit(f"setp.eq.s32 {q}, {role}, {w.number(1)};", f"@{q} bra {read};", f"bra {done};")
     w.emit(
@@ -451,10 +451,10 @@ def table(w: Writer) -> Program:
     )
     w.emit(f"{read}:")
     if not w.wrong("no wait"):
-        _wait(w, "bars", w.number(w.off("parity", 0, 1)))
+        wait(w, "bars", w.number(w.off("parity", 0, 1)))
     a, lane = w.fresh("r"), w.fresh("r")
     w.emit(f"xor.b32 {lane}, %lane, {w.number(5)};")
-    theirs = _place(w, "box", lane, 4)
+    theirs = place(w, "box", lane, 4)
     w.emit(f"ld.shared.u32 {a}, [{theirs}];")
     keep(w, a)
     w.emit(f"{done}:")
@@ -469,10 +469,10 @@ def remote(w: Writer) -> Program:
     w.room("bars", 16, 8)
     asynchronous = w.chance(0.5)
     count = 1 if asynchronous else 32
-    _prologue(w, [("bars", w.off("count", count, count + 1))], cluster=2)
+    prologue(w, [("bars", w.off("count", count, count + 1))], cluster=2)
     rank, p, end, sender = w.fresh("r"), w.fresh("p"), w.label("E"), w.label("S")
     one = w.fresh("p")
-    mine = _place(w, "box", "%lane", 4)
+    mine = place(w, "box", "%lane", 4)
     w.emit(
         f"mov.u32 {rank}, %cluster_ctarank;",
         f"setp.ne.u32 {p}, {rank}, {w.number(0)};",
@@ -495,8 +495,8 @@ def remote(w: Writer) -> Program:
     w.emit(f"bra {end};", f"{sender}:")
     there, bar, base = w.fresh("r"), w.fresh("r"), w.fresh("r")
     target = w.number(w.off("block that is sent to", 0, 1))
-    place = mine if w.chance(0.5) else _place(w, "box", "%lane", 4)
-    w.emit(f"mapa.shared::cluster.u32 {there}, {place}, {target};")
+    own = mine if w.chance(0.5) else place(w, "box", "%lane", 4)
+    w.emit(f"mapa.shared::cluster.u32 {there}, {own}, {target};")
     w.emit(f"mov.u32 {base}, bars;", f"mapa.shared::cluster.u32 {bar}, {base}, {w.number(0)};")
     if asynchronous:
         w.emit(f"st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [{there}], %thr, [{bar}];")
@@ -514,3 +514,5 @@ FAMILIES: dict[str, Callable[[Writer], Program]] = {
     "ring": ring, "handover": handover, "named": named, "store": store, "groups": groups, "lanes": lanes,
     "table": table, "remote": remote,
 }  # fmt: skip
+
+__all__ = ["FAMILIES", "keep", "place", "prologue", "role", "wait"]

@@ -10,6 +10,7 @@ from tests.system.random_ptx.arrays_by_data import ARRAY_FAMILIES
 from tests.system.random_ptx.block_words import BLOCK_WORD_FAMILIES
 from tests.system.random_ptx.boxes import BOX_FAMILIES
 from tests.system.random_ptx.data_words import DATA_FAMILIES
+from tests.system.random_ptx.engines import ENGINE_FAMILIES
 from tests.system.random_ptx.families import FAMILIES
 from tests.system.random_ptx.host_contracts import CONTRACT_FAMILIES
 from tests.system.random_ptx.lane_sets import LANE_SET_FAMILIES
@@ -21,7 +22,8 @@ from tests.system.random_ptx.writer import Program, Writer
 
 #: Families by what they draw: numbers of a protocol by devious ways; what open sizes steer; what data steers;
 #: operands of wgmma; boxes; words of a block; data that the host keeps in order; sets of lanes;
-#: masks that travel; words that threads share by strong accesses; places in several arrays that data says.
+#: masks that travel; words that threads share by strong accesses;
+#: places in several arrays that data says; several engines.
 SETS = {
     "protocols": FAMILIES,
     "open": OPEN_FAMILIES,
@@ -34,6 +36,7 @@ SETS = {
     "values": LANE_VALUE_FAMILIES,
     "strong": STRONG_FAMILIES,
     "arrays": ARRAY_FAMILIES,
+    "engines": ENGINE_FAMILIES,
 }
 #: From which set the programs of ``all`` come, by their seeds.
 MIXED = ("protocols",) * 7 + ("open",) * 6 + ("data",) * 5 + ("wgmma", "boxes")

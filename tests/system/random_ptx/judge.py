@@ -106,10 +106,11 @@ def launch(p: Program, number: int = 0) -> Launch:
             params.append(buffer(np.array([given.word, 0, 0, 0], np.uint32)))
         else:
             params.append(draw.choice(given.values) if isinstance(given, Open) else given)
-    blocks, one = draw.choice(p.grids) if p.grids else p.cluster, (1, 1)
+    blocks, one = draw.choice(p.grids) if p.grids else p.blocks or p.cluster, (1, 1)
+    watches = {"shared", "global"} if p.blocks else {"shared", "maps"}
     return Launch(
         block=(p.block, *one), grid=(blocks, *one), cluster=(p.cluster, *one), params=params,
-        watches=frozenset({"shared", "maps"}),
+        watches=frozenset(watches),
     )  # fmt: skip
 
 
@@ -198,7 +199,7 @@ def judge(p: Program, seconds: float = 20.0) -> Judged:
         harm = _beside(p)
     if how.startswith("cannot"):
         kind = how
-    elif harm is not None and harm.space == "global" and harm.kind is not Kind.STALE:
+    elif harm is not None and harm.space == "global" and harm.kind not in _followed(p):
         kind = "outside of global memory"  # which the checker does not follow
     elif said == "proved" and harm is not None and _told(harm, contested):
         kind = "contested"  # a warning or an assumption tells of it
@@ -213,6 +214,11 @@ def judge(p: Program, seconds: float = 20.0) -> Judged:
     else:
         kind = "unknown, harm" if harm is not None else "unknown, none"
     return Judged(said, why, harm, kind)
+
+
+def _followed(p: Program) -> tuple[Kind, ...]:
+    """The kinds of harm in global memory that the checker looks for: races where blocks hand data over."""
+    return (Kind.STALE, Kind.RACE) if p.blocks else (Kind.STALE,)
 
 
 def _told(harm: Harm, lines: frozenset[int]) -> bool:

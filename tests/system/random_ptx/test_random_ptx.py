@@ -75,7 +75,16 @@ def test_both_sides_agree_on_more_of_what_open_sizes_steer(first: int) -> None:
 
 @pytest.mark.parametrize(
     ("set_", "count"),
-    [("data", 7), ("wgmma", 4), ("boxes", 5), ("words", 3), ("lanes", 6), ("values", 3), ("strong", 3)],
+    [
+        ("data", 7),
+        ("wgmma", 4),
+        ("boxes", 5),
+        ("words", 3),
+        ("lanes", 6),
+        ("values", 3),
+        ("strong", 3),
+        ("engines", 6),
+    ],
 )
 def test_both_sides_agree_on_what_data_steers_and_what_warpgroups_name(set_: str, count: int) -> None:
     assert disagreements(range(1000, 1000 + count), set_, 4) == []
@@ -83,7 +92,7 @@ def test_both_sides_agree_on_what_data_steers_and_what_warpgroups_name(set_: str
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "set_", ["data", "wgmma", "boxes", "words", "contracts", "lanes", "values", "strong"]
+    "set_", ["data", "wgmma", "boxes", "words", "contracts", "lanes", "values", "strong", "engines"]
 )
 @pytest.mark.parametrize("first", range(2000, 3000, 100))
 def test_both_sides_agree_on_more_of_these(set_: str, first: int) -> None:

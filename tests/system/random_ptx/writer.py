@@ -73,12 +73,13 @@ class Program:
     contents: tuple[tuple[int, ...], ...] = ()
     of_host: bool = False
     outcome: bool = False  # a right program leaves the same bytes in every execution
+    blocks: int = 0  # of a grid that the checker knows, whose blocks hand data over; 0: one cluster
 
     @property
     def facts(self) -> dict[str, object]:
         """The launch facts: an open size has a name and no number."""
         given = {str(i): _fact(i, p) for i, p in enumerate(self.params) if not isinstance(p, Mapped)}
-        grid = "BLOCKS" if self.grids else self.cluster
+        grid = "BLOCKS" if self.grids else self.blocks or self.cluster
         return {"block": [self.block], "grid": [grid], "cluster": [self.cluster], "params": given}
 
     @property

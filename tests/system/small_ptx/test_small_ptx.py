@@ -33,6 +33,8 @@ BY_INPUT = (
     "few_registers",
     "signs_of_numbers",
     "open_grids",
+    "read_only_loads",
+    "discards",
 )
 #: One of so many is replayed on the second reader in every run.
 EVERY = 32

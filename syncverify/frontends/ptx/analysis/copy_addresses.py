@@ -489,7 +489,7 @@ def _made(
         found.append(x)
     match i.op:
         case "mov" | "cvt" | "cvta" if width(i.mods[-1]) >= 32:
-            return found[0]
+            return _taken(i, found[0])
         case "add":
             return _sum(found[0], found[1], 1)
         case "sub":
@@ -526,6 +526,14 @@ def _lowest(i: Instr, name: str, known: Mapping[str, Remainder | None]) -> Remai
     bits = width(i.mods[-1]) // (len(parts.items) if isinstance(parts, Vector) else 1)
     x = known.get(low.name, (1, 0)) if isinstance(low, Reg) else (1, 0)
     return None if x is None else (min(x[0], 1 << bits), x[1] % min(x[0], 1 << bits))
+
+
+def _taken(i: Instr, x: Remainder) -> Remainder:
+    """What a move leaves of a number, or a conversion; a float's bits are not the number that it is."""
+    if i.op != "cvt":
+        return x
+    m = min(x[0], 1 << width(i.mods[-2]) if kind(i.mods[-2]) in ("u", "s", "b") else 1)
+    return m, x[1] % m
 
 
 def _sum(a: Remainder, b: Remainder, sign: int) -> Remainder:

@@ -70,8 +70,9 @@ def result(i: Instr, xs: list[Known]) -> Known:
     rule = _RULES.get(i.op)
     if rule is None or kind(type_) not in ("u", "s", "b"):
         return None
-    if kind(type_) == "b" or (kind(type_) == "u" and i.op in _ORDERING):
-        xs = [x.plus(one(1 << width(type_))) if x is not None and x.high < 0 else x for x in xs]
+    if kind(type_) == "b" or (kind(type_) == "u" and (i.op in _ORDERING or "wide" in i.mods)):
+        whole, sums = one(1 << width(type_)), 2 if "wide" in i.mods else len(xs)  # what is added is wide
+        xs = [x.plus(whole) if x is not None and x.high < 0 and n < sums else x for n, x in enumerate(xs)]
     limit = 1 << (width(type_) - (kind(type_) == "s"))
     if i.op != "cvt" and any(x is not None and x.high >= limit for x in xs):
         return _multiples(i, xs)  # it is another number to this instruction
@@ -293,7 +294,7 @@ def _added(i: Instr, xs: list[Known]) -> Known:
 
 def _left(i: Instr, xs: list[Known]) -> Known:
     x, by = xs
-    if x is None or by is None or by.high > 31:
+    if x is None or by is None or by.low < 0 or by.high > 31:
         return None
     n = _number(x)
     if by.low == by.high or n is None:
@@ -305,7 +306,7 @@ def _left(i: Instr, xs: list[Known]) -> Known:
 
 def _right(i: Instr, xs: list[Known]) -> Known:
     n = _number(xs[1])
-    if n is None or n > 31:
+    if n is None or not 0 <= n < 32:
         return None
     if xs[0] is not None:
         return Interval(xs[0].low >> n, xs[0].high >> n)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from syncverify.frontends.ptx.analysis.slice import Slice, slice_of
 from syncverify.frontends.ptx.analysis.uniformity import LANES as LANE_BITS
 from syncverify.frontends.ptx.analysis.uniformity import Uniformity
-from syncverify.frontends.ptx.decode.effects import Effect
+from syncverify.frontends.ptx.decode.effects import Effect, Unsupported
+from syncverify.frontends.ptx.decode.memory import Access
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Special
-from syncverify.frontends.ptx.syntax.operands import results, sources
+from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 from syncverify.model.events import ThreadClass
 
 ACROSS = frozenset({"shfl", "vote", "redux", "match"})
+#: What instructions with events are decoded as.
+Decoded = Effect | Unsupported | Access
 #: Special registers that differ between the lanes of a warp.
 LANES = ("%tid", "%laneid", "%lanemask")
 
@@ -53,15 +56,25 @@ _ROWS = ("%tid", "%tid.y", "%tid.z")
 class Elections:
     """``any``: some instruction elects; ``named``: guards distinguish lanes; ``nested``: so do guards that
     only an elected lane comes to; ``groups_by_number``: a lane that its number names waits for bulk groups,
-    and an elected one commits some."""
+    and an elected one commits some. ``apart``: registers that place what lanes do, by instruction, and that
+    may differ from lane to lane; ``alone``: of these instructions those that only elected lanes come to, or
+    that ask who is elected; ``announced``: all lanes learn who is, and something depends on it."""
 
     any: bool
     named: bool
     nested: bool
     groups_by_number: bool = False
+    apart: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    alone: frozenset[int] = frozenset()
+    announced: bool = False
+
+    @property
+    def matter(self) -> bool:
+        """Whether it may make a difference which lane is elected."""
+        return self.named or self.announced or bool(self.apart)
 
 
-def elections(flow: Flow, whole: Slice, decided: Collection[int]) -> Elections:
+def elections(flow: Flow, whole: Slice, decided: Mapping[int, Decoded]) -> Elections:
     """What the function says about the choice of elected lanes. ``decided``: instructions with events."""
     body = flow.body
     if not any(body[k].op == "elect" for b in flow.reached for k in _span(flow, b)):
@@ -84,7 +97,48 @@ def elections(flow: Flow, whole: Slice, decided: Collection[int]) -> Elections:
     waits = [k for k in decided if _of_bulk_groups(body[k], "wait_group") and not decided_by(k, elected)]
     commits = [k for k in decided if _of_bulk_groups(body[k], "commit_group")]
     by_number = any(decided_by(k, varying) for k in waits) and _some_lanes(flow, waits)
-    return Elections(True, named, nested, by_number and any(decided_by(k, elected) for k in commits))
+    asked = {k: frozenset(_asked(body[k], d, whole)) for k, d in decided.items()}
+    apart = {k: names & varying for k, names in asked.items() if names & varying}
+    alone = {k for k in apart if asked[k] & elected or decided_by(k, elected)}
+    numbers = _numbers(flow, whole, elected)
+    guards = {guard.name for k in {*whole.branches, *decided} if (guard := body[k].guard) is not None}
+    return Elections(
+        True,
+        named,
+        nested,
+        by_number and any(decided_by(k, elected) for k in commits),
+        apart,
+        frozenset(alone),
+        not numbers.isdisjoint(guards.union(*asked.values())),
+    )
+
+
+def _asked(i: Instr, decoded: Decoded, whole: Slice) -> Iterable[str]:
+    """The registers that place what an instruction does; what it stores, too, where that steers."""
+    if isinstance(decoded, Unsupported) or (
+        i.op != "elect" and whole.spaces and not isinstance(decoded, Effect)
+    ):
+        return sources(i)
+    if isinstance(decoded, Effect):
+        return [] if i.op == "elect" else [r for op in decoded.operands for r in registers(op)]
+    return registers(decoded.address)
+
+
+def _numbers(flow: Flow, whole: Slice, elected: set[str]) -> set[str]:
+    """Registers that tell all lanes who is elected: its number, or what lanes hand on of their predicates."""
+    found: set[str] = set()
+    changed = True
+    while changed:
+        changed = False
+        for k in whole.pure:
+            i = flow.body[k]
+            passes_on = i.op in ACROSS and not elected.isdisjoint(sources(i))
+            number = [x for x in results(i)[:1] if flow.function.registers.get(x) != "pred"]
+            new = number if i.op == "elect" else results(i) if passes_on or found & {*sources(i)} else ()
+            if not found.issuperset(new):
+                found.update(new)
+                changed = True
+    return found
 
 
 def _some_lanes(flow: Flow, instructions: Iterable[int]) -> bool:

@@ -15,7 +15,7 @@ from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.flow.use_def import behind
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Label, Mem, Not, Operand, Reg, Special, Sym
 from syncverify.frontends.ptx.syntax.pure_operations import PURE
-from syncverify.frontends.ptx.syntax.types import width
+from syncverify.frontends.ptx.syntax.types import kind, width
 from syncverify.frontends.ptx.values import arith
 from syncverify.frontends.ptx.values.arith import PRMT_MODES
 
@@ -178,9 +178,11 @@ class ThreadNumbers:
         read = [self._read(op, k, numbers, depth + 1) for op in i.operands[1:]]
         if i.mods[-1] == "pred":
             return logic(i, read)
-        if i.mods[-1][0] not in "usb" or None in read:
+        if None in read:
             return None
-        return computed(i, [x for x in read if x is not None])
+        made = computed(i, [x for x in read if x is not None])
+        held = width(self.flow.function.registers.get(i.operands[0].name, "b64"))
+        return None if made is None else made & (1 << held) - 1
 
     def _read(self, op: Operand, k: int, numbers: Numbers, depth: int) -> int | None:
         match op:
@@ -220,10 +222,18 @@ def logic(i: Instr, read: Sequence[int | None]) -> int | None:
 
 def computed(i: Instr, read: Sequence[int]) -> int | None:
     """What an instruction makes of numbers; None where that is not known."""
+    types = i.mods[-2:] if i.op == "cvt" else i.mods[-1:]
+    if any(kind(m) not in ("u", "s", "b") for m in types):
+        return None
     bits = width(i.mods[-1])
     if i.op in _BITWISE:
         return _BITWISE[i.op](i, [x & (1 << 64) - 1 for x in read])
+    if i.op in ("shl", "shr"):
+        read = [read[0], min(read[1] & (1 << 32) - 1, bits)]
+        return _shifted(i, _as(read[0], i), read[1])
     a, b, c = (*(_as(x, i) for x in read), 0, 0)[:3]
+    if "wide" in i.mods and i.op == "mad":
+        c = read[2]
     if i.op == "setp":
         compare = _COMPARED.get({"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}.get(i.mods[0], i.mods[0]))
         return None if compare is None or len(read) != 2 else int(compare(a, b))
@@ -232,16 +242,27 @@ def computed(i: Instr, read: Sequence[int]) -> int | None:
     made = {
         "mov": a, "cvt": a, "cvta": a, "add": a + b, "sub": a - b, "mul": a * b, "mad": a * b + c,
         "and": a & b, "or": a | b, "xor": a ^ b, "not": ~a, "min": min(a, b), "max": max(a, b),
-        "shl": a << min(max(b, 0), 64), "shr": a >> min(max(b, 0), 64),
     }.get(i.op)  # fmt: skip
     if i.op in ("div", "rem") and a >= 0 < b:
         made = a // b if i.op == "div" else a % b
-    if i.op == "bfe" and a >= 0 <= b:
+    if i.op == "bfe" and i.mods[-1][0] == "u":
         made = a >> min(b & 255, 64) & (1 << (c & 255)) - 1
-    if made is None or (i.op == "bfe" and i.mods[-1][0] == "s"):
+    if made is None:
         return None
-    wide = 2 * bits if "wide" in i.mods else width(i.mods[-2]) if i.op == "cvt" else bits
-    return made & (1 << wide) - 1
+    if i.op == "cvt":
+        return _in_type(made, i.mods[-2])
+    return made & (1 << (2 * bits if "wide" in i.mods else bits)) - 1
+
+
+def _shifted(i: Instr, a: int, by: int) -> int:
+    return (a << by if i.op == "shl" else a >> by) & (1 << width(i.mods[-1])) - 1
+
+
+def _in_type(x: int, type_: str) -> int:
+    """A number cut to a type, whose sign fills the register that it is in."""
+    bits = width(type_)
+    x &= (1 << bits) - 1
+    return x - (1 << bits) & (1 << 64) - 1 if kind(type_) == "s" and x >> bits - 1 else x
 
 
 def _permuted(i: Instr, read: Sequence[int]) -> int | None:

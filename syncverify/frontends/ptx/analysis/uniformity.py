@@ -100,8 +100,10 @@ def agree(mask: int, numbers: Iterable[int]) -> bool:
 class Uniformity:
     """What the values of one function vary with, in blocks of one shape."""
 
-    def __init__(self, flow: Flow, block: Sequence[int]) -> None:
+    def __init__(self, flow: Flow, block: Sequence[int], blocks_in_x: int | None = None) -> None:
+        """``blocks_in_x``: of the grid, where that is a number."""
         self.flow = flow
+        self.blocks_in_x = blocks_in_x
         self.body = flow.body
         self.function: Function = flow.function
         self.block = tuple(block)
@@ -648,6 +650,8 @@ class Uniformity:
         """Integer instructions that move bits about."""
         args = [self._operand(op, size, k) for op in ops]
         amount = ops[1].value if len(ops) > 1 and isinstance(ops[1], Imm) else None
+        if amount is not None and i.op in ("shl", "shr"):
+            amount &= _ALL_LANES
         match i.op:
             case "mov" | "cvta" | "not" if len(ops) == 1:
                 return args[0]
@@ -755,7 +759,12 @@ class Uniformity:
         if at < 0:
             return None
         i = self.body[at]
-        return self.constant(i.operands[1], at) if i.op == "mov" and i.guard is None else None
+        found = self.constant(i.operands[1], at) if i.op == "mov" and i.guard is None else None
+        into = i.operands[0]
+        if found is None or not isinstance(into, Vector):
+            return found
+        size = width(i.mods[-1]) // len(into.items)
+        return found >> size * into.items.index(op) & (1 << size) - 1
 
     def _maybe(self, op: Operand, depth: int = 0) -> int:
         """The bits of an integer that may be set."""
@@ -774,6 +783,8 @@ class Uniformity:
         ops = i.operands[1:]
         held = [self._maybe(x, depth + 1) for x in ops]
         amount = self.constant(ops[1], found[0]) if len(ops) > 1 else None
+        if amount is not None and i.op in ("shl", "shr"):
+            amount = min(amount & _ALL_LANES, 64)
         match i.op:
             case "mov" | "cvta" if len(ops) == 1:
                 return held[0]
@@ -881,7 +892,9 @@ class Uniformity:
             bits = self._maybe_special(op.name)
             if bits < 2 * _SIGN:
                 return _Most(bits, 0 if op.name.startswith("%ntid") else _OF_THREADS)
-            return _Most(_MOST_WARPS, _OF_THREADS) if op.name == "%warpid" else _Most(_MANY, _OF_SIZES)
+            if op.name == "%warpid":
+                return _Most(_MOST_WARPS, _OF_THREADS)
+            return _Most(self._most_blocks(op.name), _OF_SIZES)
         if not isinstance(op, Reg):
             return _Most(None)
         name = op.name
@@ -902,6 +915,13 @@ class Uniformity:
         if not made.met:
             self._bounds[name] = made
         return made
+
+    def _most_blocks(self, name: str) -> int:
+        """The greatest number that a place in the grid, or an extent of it, may be; of one that is open, an
+        assumption on sizes."""
+        if self.blocks_in_x is None or not name.endswith(".x"):
+            return _MANY
+        return self.blocks_in_x - 1 if name == "%ctaid.x" else self.blocks_in_x
 
     def _result_of(self, i: Instr) -> _Most:
         """The same of what an instruction makes."""

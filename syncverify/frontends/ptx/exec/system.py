@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from itertools import count
 from typing import Any
 
@@ -12,6 +13,7 @@ from syncverify.base.reason import Cause, Reason
 from syncverify.frontends.ptx.analysis.lanes import ordered
 from syncverify.frontends.ptx.analysis.locks import Locks
 from syncverify.frontends.ptx.analysis.shared_locks import SharedLocks
+from syncverify.frontends.ptx.analysis.uniformity import LANES
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.compile.state import (
     CLASS,
@@ -65,7 +67,7 @@ class PtxSystem(SymbolicSystem):
     contexts: dict[tuple[int, int, int], ClassContext]
     starts: dict[tuple[int, int, int], list[Any]]
     stuck: list[str] = field(default_factory=list)  # why classes could not go on, in the discovery of splits
-    fingerprint: int = 0  # of the events that the discovery saw
+    fingerprint: bytes = b""  # a digest of the events that the discovery saw
     answered: bool = False  # whether it saw events whose answers may differ from run to run
     polled: bool = False  # whether looks are among these
     cut_short: bool = False  # whether it ended before its agents did
@@ -387,7 +389,7 @@ class PtxSystem(SymbolicSystem):
                 answers[i] = budget[i] + 1
             self.polled |= look
             self.answered |= look or token
-            self.fingerprint = hash((self.fingerprint, i, event))
+            self.fingerprint = _digest(self.fingerprint, i, event)
             if event[0] == Ev.ELECT:
                 context = agent.r[CONTEXT]
                 self.electing.add((context.first + context.cta, context.warp))
@@ -399,6 +401,11 @@ class PtxSystem(SymbolicSystem):
                 return True
         self.cut_short = True
         return False
+
+
+def _digest(before: bytes, agent: int, event: Event) -> bytes:
+    """The digest of some events and one more; ``hash`` would not do: that of -1 is that of -2."""
+    return blake2b(before + repr((agent, event)).encode(), digest_size=32).digest()
 
 
 def _open_dynamic(tables: Tables, program: Program, launch: Launch) -> None:
@@ -426,10 +433,23 @@ def _arrays(
 def elected_lanes(
     program: Program, launch: Launch, cluster: int | None, first: PtxSystem | None = None
 ) -> list[int]:
-    """The lanes to elect that together represent every choice: one that no guard names, and one of each other
-    set of lanes that guards distinguish in a warp that elects."""
+    """The lanes to elect that together represent every choice.
+
+    One that no guard names, and one of each other set of lanes that guards distinguish in a warp that elects.
+    Two of each set where lanes do something at places of their own, which the elected lane may meet: one of
+    two is not at the place itself. Every lane where what the elected one does depends on its number, where
+    others learn this, and where a part of a warp elects.
+    """
     found = program.elections
-    if not found.any or not found.named:
+    if not found.any or not found.matter:
+        return [0]
+    of_lanes = {
+        k: program.uniformity(launch.block).read_at(k, names) & LANES for k, names in found.apart.items()
+    }
+    if found.announced or any(of_lanes[k] for k in found.alone) or program.elects_in_parts(launch.block):
+        return [*range(WARP)]
+    apart = any(of_lanes.values())
+    if not (found.named or apart):
         return [0]
     nobody = PtxSystem.fresh(program, launch, cluster, NOBODY, like=first)
     sets = [c.lanes for c in nobody.info.classes if (c.cta, c.warp) in nobody.electing]
@@ -441,6 +461,9 @@ def elected_lanes(
     for mask in sets:
         if not any(mask >> lane & 1 for lane in lanes):
             lanes[(mask & -mask).bit_length() - 1] = None
+        left = mask & ~sum(1 << lane for lane in lanes)
+        if apart and left and sum(mask >> lane & 1 for lane in lanes) < 2:
+            lanes[(left & -left).bit_length() - 1] = None
     return list(lanes)
 
 

@@ -395,3 +395,25 @@ def test_a_number_that_one_way_back_ends_at_is_passed_on_another(back: str, show
     (report,) = syncverify.check(kernel(TURNED.replace("BACK", back)), facts=facts)
     assert report.verdict is Verdict.PROVED
     assert any("where data says" in x for x in report.assumptions) != shown
+
+
+BEHIND_DATA = """.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 in) {
+.reg .pred %p<4>; .reg .b32 %r<16>; .reg .b64 %d<9>; .local .align 4 .b8 a[256];
+mov.u32 %r1, %tid.x; ld.param.u64 %d1, [in]; ld.global.u32 %r2, [%d1];
+setp.eq.u32 %p1, %r2, 0; @%p1 bra OVER;
+mov.u64 %d3, a; mul.wide.u32 %d2, %r1, 8; add.u64 %d3, %d3, %d2;
+mad.wide.TYPE %d4, %r1, -4, %d3; st.local.u32 [%d4], %r1;
+OVER: ret; }
+"""
+
+
+@pytest.mark.parametrize(("type_", "proved"), [("s32", True), ("u32", False)])
+def test_a_negative_factor_is_a_great_one_without_signs(type_: str, proved: bool) -> None:
+    """A wide product of it leaves the array of a thread by gigabytes."""
+    facts = {"kernel": {"k": {"block": [32], "grid": [1], "params": {"0": "ptr"}}}}
+    text = BEHIND_DATA.replace("TYPE", type_)
+    (report,) = syncverify.check(text, facts=facts, replay=False, advice=False)
+    assert (str(report.verdict) == "proved") is proved

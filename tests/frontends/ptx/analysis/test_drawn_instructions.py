@@ -1,28 +1,26 @@
 """What analyses say of registers, beside what the second reader computes: instructions of all kinds, drawn.
 
 Each program loads a word that all threads share and one for each thread, and goes on by instructions of which
-each reads what others wrote. All results are stored. What values vary with, their intervals, bits that may be
-set, values by thread, and sums of addresses are held beside that.
+each reads what others wrote, also through shared and local memory. All results are stored. Each claim of a
+register is held beside that, and so are sums, and values that threads compute alike.
 """
 
 from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
-from syncverify.frontends.ptx.analysis.address_ranges import AddressRanges
-from syncverify.frontends.ptx.analysis.carved_sums import Held, Sum, Sums
-from syncverify.frontends.ptx.analysis.thread_values import ThreadValues
-from syncverify.frontends.ptx.analysis.uniformity import THREADS, Uniformity
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Reg
 from syncverify.frontends.ptx.syntax.parser import parse
 from syncverify.simulate.ptx import Launch, buffer, run
+from tests.frontends.ptx.analysis.register_claims import Claims, Words
 
 BLOCK = 64
 #: Results are named by small letters, operands by capitals: words, wide and half words, floats, predicates,
@@ -71,7 +69,35 @@ match.any.sync.b32 r, R, -1;
 redux.sync.{add.u32 max.s32 and.b32} r, R, -1;
 add.cc.u32 r, R, R; addc.u32 r, R, C;
 lop3.or.b32 r|p, R, R, R, L, P;
-mov.u32 r, {%lanemask_lt %laneid %ntid.x};""".splitlines()
+mov.u32 r, {%lanemask_lt %laneid %ntid.x};
+mov.u32 r, C;
+mov.u64 d, {C one two};
+{sad.u32 sad.s32 dp4a.u32.u32 dp4a.s32.s32 dp4a.u32.s32} r, R, R, R;
+{mad24.lo.u32 mad24.hi.s32} r, R, C, R;
+{shl.b16 shr.u16 shr.s16} h, H, {N R};
+{neg.s16 not.b16} h, H;
+{mad.wide.u16 mad.wide.s16} r, H, M, R;
+{mad.lo.u64 mad.lo.s64} d, X, C, X;
+{max.u64 max.s64 min.u64 xor.b64} d, X, {X C};
+{div.u64 rem.u64 rem.s64} d, X, K;
+{neg.s64 abs.s64 not.b64} d, X;
+{popc.b64 clz.b64 bfind.u64} r, X;
+{bfe.u64 bfe.s64} d, X, {N B}, N;
+bfi.b64 d, X, X, {N B}, N;
+selp.b64 d, X, {X C}, P;
+setp.{lt ge}.{u64 s64} p, X, {X C};
+setp.{lt ne}.{u16 s16} p, H, {H M};
+selp.f32 f, F, F, P;
+not.pred p, P;
+{shl.b32 shr.u32 shr.s32} r, R, {B C};
+{shl.b64 shr.s64} d, X, {R C};
+{add.u32 sub.u32} r, one, R;
+mad.lo.u32 r, R, C, two;
+ld.global.u32 r, [%to2];
+ld.global.nc.{u8 s16 u32} r, [%to4+256];
+st.shared.u32 [%own], R; ld.shared.{u32 s8 u16} r, [%own];
+st.local.u64 [kept], X; ld.local.{u64 d/u32 r/s16 r}, [kept];
+mov.b64 {UNPACK}, X;""".splitlines()
 NUMBERS = {
     "C": [0, 1, 2, 3, 4, 7, 8, 12, 31, 32, 63, 64, 255, 0x7FFFFFFF, 0x80000000, -1, -4, 0xFFFF, 65536, 100],
     "M": [0, 1, 2, 7, 8, 255, 0x7FFF, 100],
@@ -95,11 +121,16 @@ HEAD = """.version 8.6
 .visible .entry k(.param .u64 out, .param .u64 in)
 {
 .reg .pred %p<200>; .reg .b16 %h<200>; .reg .b32 %r<300>; .reg .b64 %rd<200>; .reg .f32 %f<200>;
-.reg .b64 %to<9>;
+.reg .b64 %to<9>; .reg .b32 %own;
+.shared .align 4 .b8 one[64]; .shared .align 16 .b8 two[64]; .shared .align 4 .b8 own[256];
+.local .align 8 .b8 kept[8];
 mov.u32 %r1, %tid.x; ld.param.u64 %to1, [out]; ld.param.u64 %to2, [in]; ld.global.u32 %r2, [%to2];
 mul.wide.u32 %to3, %r1, 4; add.u64 %to4, %to2, %to3; ld.global.u32 %r3, [%to4+256];
 mul.wide.u32 %to3, %r1, 8; add.u64 %to1, %to1, %to3;
 cvt.u64.u32 %rd9, %r1; cvt.u16.u32 %h1, %r1; cvt.rn.f32.u32 %f1, %r1; setp.lt.u32 %p1, %r1, 32;
+mov.u32 %own, own; mad.lo.u32 %own, %r1, 4, %own; st.shared.u32 [%own], %r1; st.local.u32 [kept], %r1;
+st.local.u32 [kept+4], %r3; mov.u32 %r4, one; mov.u32 %r5, two;
+st.global.u32 [%to1+PLACES], %r4; st.global.u32 [%to1+PLACES+4], %r5;
 """
 
 
@@ -120,6 +151,8 @@ def _form(draw: random.Random, step: str) -> str:
 
     if step.startswith(("mov.b32", "mov.b64")):  # vectors have braces of their own
         return draw.choice(["mov.b32 r, F;", "mov.b32 f, R;", "mov.b32 r, {H, H};", "mov.b64 d, {R, R};"])
+    if "UNPACK" in step:
+        return draw.choice(["mov.b64 {r, r}, X;", "mov.b32 {h, h}, R;"])
     if step.startswith("vote"):
         return draw.choice([f"vote.sync.{x}, P, -1;" for x in ("ballot.b32 r", "any.pred p", "all.pred p")])
     return re.sub(r"\{([^{}]*)\}", chosen, step)
@@ -154,63 +187,52 @@ def drawn(draw: random.Random, steps: int) -> Drawn:
         at = f"[%to1+{8 * BLOCK * n}]"
         as_word = f"selp.u32 %r299, 1, 0, {name}; st.global.u32 {at}, %r299;"
         lines.append(as_word if kind == "p" else f"st.global.{TYPES[kind]} {at}, {name};")
-    return Drawn(HEAD + "\n".join([*lines, "ret;\n}\n"]), made)
+    head = HEAD.replace("PLACES", str(8 * BLOCK * len(made)))
+    return Drawn(head + "\n".join([*lines, "ret;\n}\n"]), made)
 
 
-def executed(program: Drawn, draw: random.Random) -> dict[str, list[int]]:
-    """What each register holds in each thread."""
+@dataclass(frozen=True)
+class Execution:
+    """What each register holds in each thread, and where variables lie."""
+
+    held: Mapping[str, Words]
+    places: Mapping[str, int]
+
+
+def executed(program: Drawn, draw: random.Random) -> Execution:
     data = [
         draw.choice(WORDS) if draw.random() < 0.3 else draw.getrandbits(draw.choice([4, 8, 16, 31, 32]))
         for _ in range(64 + BLOCK)
     ]
-    out, given = buffer(np.zeros(BLOCK * len(program.made), np.uint64)), buffer(np.array(data, np.uint32))
+    out = buffer(np.zeros(BLOCK * (len(program.made) + 1), np.uint64))
+    given = buffer(np.array(data, np.uint32))
     memory = run(program.text, "k", Launch((BLOCK, 1, 1), params=(out, given)), seed=1).memory(out)
-    found = {"%r1": list(range(BLOCK)), "%r2": [data[0]] * BLOCK, "%r3": data[64:]}
     rows = memory.view(np.uint64).reshape(-1, BLOCK)
-    return found | {name: list(map(int, row)) for (_, name), row in zip(program.made, rows, strict=True)}
+    words = [range(BLOCK), [data[0]] * BLOCK, data[64:]]
+    held = {f"%r{n}": np.array(x, np.uint64) for n, x in enumerate(words, 1)}
+    held |= {name: row for (_, name), row in zip(program.made, rows[:-1], strict=True)}
+    one, two = map(int, rows[-1].view(np.uint32)[:2])
+    return Execution(held, {"one": one, "two": two})
 
 
-def wrong(program: Drawn, held: dict[str, list[int]]) -> Iterator[tuple[str, str]]:
+def wrong(program: Drawn, execution: Execution) -> Iterator[tuple[str, str]]:
     """What is said of a register that does not hold."""
     flow = Flow(parse(program.text).entries[0])
-    shape = (BLOCK, 1, 1)
-    uniformity, ranges = Uniformity(flow, shape), AddressRanges(flow, {}, shape)
-    threads, sums = ThreadValues(flow, shape), Sums(flow, frozenset())
+    claims, held = Claims(flow, BLOCK, execution.places), execution.held
     readers = {i.operands[1].name if i.op == "st" else i.operands[3].name: k  # type: ignore[union-attr]
                for k, i in enumerate(flow.body) if i.op in ("st", "selp")}  # fmt: skip
+    alike: dict[object, set[int]] = defaultdict(set)
     for kind, name in program.made:
-        values, k, register = held[name], readers[name], Reg(name)
-        mask = uniformity.read_at(k, [name]) & THREADS
-        if len({(t & mask, x) for t, x in enumerate(values)}) > len({t & mask for t in range(BLOCK)}):
-            yield "varies with", name
-        by_thread = threads.read(register, k)
-        if by_thread is not None and list(map(int, by_thread)) != values:
-            yield "values by thread", name
-        if kind not in "rhd":
-            continue
-        interval = ranges.operand(register, k) if kind != "d" else None
-        if interval is not None and not all(
-            interval.low <= x <= interval.high and (x - interval.low) % (interval.step or 1) == 0
-            for x in values
-        ):
-            yield "interval", name
-        if any(x & ~uniformity._maybe(register) for x in values):
-            yield "bits", name
-        if kind == "r" and not _sums_up(flow, sums.of(register, k), held, values):
+        words, k, register = held[name], readers[name], Reg(name)
+        for found in claims.wrong(k, register, words[None], np.ones((1, BLOCK), np.bool_)):
+            yield found, name
+        if kind in "rd" and not claims.sums_up(k, register, held, words):
             yield "sum", name
-
-
-def _sums_up(flow: Flow, found: Sum | None, held: dict[str, list[int]], values: Sequence[int]) -> bool:
-    """Whether a sum of registers is what threads hold, modulo 2**32; true where it holds others."""
-    if found is None:
-        return True
-    total = np.full(BLOCK, found.number, np.int64)
-    for atom, n in found.parts:
-        name = flow.versions.name[atom.version] if isinstance(atom, Held) and not atom.special else ""
-        if name not in held:
-            return True
-        total += np.array([x & 0xFFFFFFFF for x in held[name]], np.int64) * n
-    return bool(((total - np.array(values, np.int64)) % (1 << 32) == 0).all())
+        common = claims.common.get((flow.versions.writer[flow.versions.read(name, k)], name))
+        if common is not None:
+            alike[common.key] |= {int(x) ^ common.negated for x in words}
+    if any(len(some) > 1 for some in alike.values()):
+        yield "computed alike", ""
 
 
 def judged(seed: int) -> list[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +24,8 @@ from tests.simulate.ptx.support import kernel
 THREADS = 64
 #: Where the variables lie: the words at slots, and the counter behind them.
 PLACES = {"s": 1024, "n": 1024 + 2048}
-VARIABLES = """.shared .align 16 .b8 s[2048]; .shared .align 4 .b32 n;
+VARIABLES = """.shared .align 16 .b8 s[2048]; .shared .align 4 .b32 n; .local .align 4 .b8 kept[4];
+mov.u64 %rd22, 0;
 mad.wide.u32 %rd2, %r1, 4, %rd1; ld.global.u32 %r2, [%rd2]; and.b32 %r3, %r1, 31; mov.u32 %r4, s;
 setp.gt.s32 %p1, %r2, 3; setp.gt.s32 %p2, %r2, 5; setp.eq.u32 %p3, %r1, 0; mov.u32 %r90, -1; mov.u32 %r91, 31;
 """
@@ -41,25 +43,79 @@ def _reset(value: int) -> Stage:
     return Stage(f"@%p3 st.shared.u32 [n], {value};")
 
 
-def _each(k: int, count: int, scale: int, more: int, before: str = "") -> Stage:
+def _each(
+    k: int, count: int, scale: int, more: int, before: str = "", draw: random.Random | None = None
+) -> Stage:
     """Threads whose word is large take a number each, and store at ``scale * number + more``."""
     take = f"atom.shared.add.u32 %r1{k}, [n], {count}; {before}"
-    return Stage(f"@!%p1 bra L{k}; {take} {_store(k, scale, more)} L{k}:", (k,))
+    return Stage(f"@!%p1 bra L{k}; {take} {_store(k, scale, more, draw)} L{k}:", (k,))
 
 
-def _store(k: int, scale: int, more: int) -> str:
+def _store(k: int, scale: int, more: int, draw: random.Random | None = None) -> str:
+    if draw is not None:
+        return _formed(draw, k, scale, more)
     place = f"mad.lo.s32 %r2{k}, %r1{k}, {scale}, %r4; add.s32 %r2{k}, %r2{k}, {more};"
     return f"{place} st.shared.u8 [%r2{k}], %r1; st.global.u32 [%rd2+{256 * k}], %r2{k};"
 
 
-def _together(k: int, scale: int, more: int, side: str, leader: str, source: str, counted: str) -> Stage:
+#: How a place P is computed of a number N, a scale S (L: its logarithm) and a base B, by way of others.
+#: Some of them move numbers, or take two for one: then an access has no slot, or another one.
+FORMS = """mul.lo.s32 X, N, S; add.s32 P, X, B;
+mul.lo.s32 X, N, -S; sub.s32 P, B, X;
+mul.wide.s32 U, N, S; cvt.u64.u32 V, B; add.u64 U, U, V; cvt.u32.u64 P, U;
+mul.wide.u32 U, N, S; cvt.s64.s32 V, B; add.s64 U, V, U; cvt.u32.u64 P, U;
+cvt.u64.u32 V, B; mad.wide.s32 U, N, S, V; cvt.u32.u64 P, U;
+cvt.u64.u32 U, N; cvt.u64.u32 V, B; mad.lo.u64 U, U, S, V; cvt.u32.u64 P, U;
+shl.b32 X, N, L; add.u32 P, B, X;
+cvt.s64.s32 U, N; shl.b64 U, U, L; cvt.u32.u64 X, U; add.u32 P, X, B;
+mov.u32 X, S; mad.lo.u32 P, X, N, B;
+mov.u32 X, S; mul.lo.u32 X, N, X; add.u32 P, X, B;
+shl.b32 X, N, L; or.b32 P, X, B;
+neg.s32 X, N; mul.lo.s32 X, X, -S; add.s32 P, X, B;
+cvt.u16.u32 H, N; cvt.u32.u16 X, H; mad.lo.u32 P, X, S, B;
+cvt.u16.u32 H, N; mul.wide.u16 X, H, S; add.u32 P, X, B;
+mul24.lo.u32 X, N, S; add.u32 P, X, B;
+bfi.b32 X, N, 0, L, 8; add.u32 P, X, B;
+shr.u32 X, N, 1; mad.lo.u32 P, X, S, B;
+xor.b32 X, N, 1; mad.lo.u32 P, X, S, B;
+or.b32 X, N, 1; mad.lo.u32 P, X, S, B;
+and.b32 X, N, 31; mad.lo.u32 P, X, S, B;
+and.b32 X, %r1, 1; mad.lo.u32 X, N, S, X; add.u32 P, X, B;
+and.b32 X, %r2, 3; mad.lo.u32 X, N, S, X; add.u32 P, X, B;
+shr.u32 X, %r1, 4; sub.u32 X, B, X; mad.lo.u32 P, N, S, X;
+selp.b32 X, N, 0, %p2; mad.lo.u32 P, X, S, B;
+@%p2 add.u32 N, N, 1; mad.lo.u32 P, N, S, B;
+add.u32 N, N, 1; add.u32 X, N, -1; mad.lo.u32 P, X, S, B;
+add.u32 X, N, N; mad.lo.u32 P, X, S, B;
+mul.hi.u32 X, N, S; add.u32 P, X, B;
+mov.b64 {X, Y}, U0; add.u32 X, X, N; mad.lo.u32 P, X, S, B;
+max.s32 X, N, 2; mad.lo.u32 P, X, S, B;
+shfl.sync.bfly.b32 X, N, 1, 31, -1; mad.lo.u32 P, X, S, B;
+st.local.u32 [kept], N; ld.local.u32 X, [kept]; mad.lo.u32 P, X, S, B;""".splitlines()
+
+
+def _formed(draw: random.Random, k: int, scale: int, more: int) -> str:
+    """A store at a place that is computed in one of many ways."""
+    number, base = f"%r1{k}", "%r4"
+    names = {"N": number, "B": base, "P": f"%r2{k}", "X": f"%r7{k}", "Y": f"%r8{k}",
+             "U": "%rd20", "V": "%rd21", "U0": "%rd22", "H": "%rs1", "S": str(scale),
+             "L": str(scale.bit_length() - 1)}  # fmt: skip
+    form = re.sub(r"(?<![\w.%])(U0|[NBPXYUVHSL])(?![\w.])", lambda m: names[m[1]], draw.choice(FORMS))
+    place = f"{form.replace('--', '')} add.s32 %r2{k}, %r2{k}, {more};"
+    return f"{place} st.shared.u8 [%r2{k}], %r1; st.global.u32 [%rd2+{256 * k}], %r2{k};"
+
+
+def _together(
+    k: int, scale: int, more: int, side: str, leader: str, source: str, counted: str,
+    draw: random.Random | None = None,
+) -> Stage:  # fmt: skip
     """A warp takes numbers for all lanes whose word is large."""
     text = f"""vote.sync.ballot.b32 %r3{k}, %p1, -1; vote.sync.ballot.b32 %r4{k}, %p2, -1;
     mov.u32 %r1{k}, 0; setp.ne.u32 %p4, %r3, {leader}; @%p4 bra M{k};
     popc.b32 %r5{k}, {counted}{k}; atom.shared.add.u32 %r1{k}, [n], %r5{k};
     M{k}: shfl.sync.idx.b32 %r1{k}, %r1{k}, {source}, %r91, %r90;
     @!%p1 bra L{k}; mov.u32 %r6{k}, %lanemask_{side}; and.b32 %r6{k}, %r6{k}, %r3{k}; popc.b32 %r6{k}, %r6{k};
-    add.u32 %r1{k}, %r1{k}, %r6{k}; {_store(k, scale, more)} L{k}:"""
+    add.u32 %r1{k}, %r1{k}, %r6{k}; {_store(k, scale, more, draw)} L{k}:"""
     return Stage(text, (k,))
 
 
@@ -115,11 +171,11 @@ def test_which_accesses_have_slots(stages: list[Stage], expected: list[bool]) ->
     assert [x is not None for x in _slots(_text(stages))] == expected
 
 
-def _drawn(draw: random.Random) -> list[Stage]:
-    """Resets and accesses, most of them right."""
+def _drawn(draw: random.Random, forms: random.Random | None = None) -> list[Stage]:
+    """Resets and accesses, most of them right. ``forms``: draws how places are computed."""
     stages = [_reset(draw.choice([0, 0, 3]))]
     count = draw.choice([1, 1, 2, 3])
-    scale, aside = draw.choice([1, 2, 4, -4]), 512 if draw.random() < 0.9 else 0
+    scale, aside = draw.choice([1, 2, 4, -4 if forms is None else 8]), 512 if draw.random() < 0.9 else 0
     for k in range(draw.choice([1, 2, 3])):
         if draw.random() < 0.3:
             stages.append(_reset(draw.choice([0, 0, 8])))
@@ -127,11 +183,11 @@ def _drawn(draw: random.Random) -> list[Stage]:
         kind = draw.random()
         if kind < 0.4:
             sides = draw.choice(["lt", "le", "gt", "ge"]), draw.choice("007"), draw.choice("000007")
-            made = _together(k, scale, more, *sides, draw.choice(["%r3", "%r3", "%r3", "%r4"]))
+            made = _together(k, scale, more, *sides, draw.choice(["%r3", "%r3", "%r3", "%r4"]), forms)
         elif kind < 0.5:
             made = _guarded(k, count, draw.choice([7, 40]), draw.choice(["gt.s32", "ge.u32"]))
         else:
-            made = _each(k, count, scale, more)
+            made = _each(k, count, scale, more, draw=forms)
         if len(stages) > 1 and draw.random() < 0.7 and stages[-1].stores:  # no barrier between
             last = stages.pop()
             made = Stage(last.text + "\n" + made.text, last.stores + made.stores)
@@ -142,8 +198,22 @@ def _drawn(draw: random.Random) -> list[Stage]:
 @pytest.mark.parametrize("seed", range(120))
 def test_slots_are_apart_in_executions(seed: int) -> None:
     """The second reader's threads store where the analysis says, and no two of one group at one place."""
-    draw = random.Random(seed)
-    stages = _drawn(draw)
+    _apart_in_executions(seed, random.Random(seed), None)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_slots_by_other_forms_are_apart_in_executions(seed: int) -> None:
+    _apart_in_executions(seed, random.Random(seed), random.Random(seed))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1000, 2000))
+def test_slots_by_many_forms_are_apart_in_executions(seed: int) -> None:
+    _apart_in_executions(seed, random.Random(seed), random.Random(seed))
+
+
+def _apart_in_executions(seed: int, draw: random.Random, forms: random.Random | None) -> None:
+    stages = _drawn(draw, forms)
     text, least = _text(stages), draw.choice([0, 3])
     slots = _slots(text)
     words = [draw.randrange(least, 9) for _ in range(THREADS)] + [0] * THREADS * 3

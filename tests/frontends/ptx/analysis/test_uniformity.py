@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+import syncverify
 from syncverify.base.diagnostics import Policy, Severity, Verdict
 from syncverify.driver.files import check_source, read_source
 from syncverify.frontends.ptx.analysis.uniformity import BLOCK, EVERY, LANES, THREADS, TIME, Uniformity
@@ -201,7 +202,7 @@ def test_lanes_that_store_to_one_word(tmp_path: Path, body: str, verdict: Verdic
 
 LOOP = (
     "ld.param.u64 %rd1, [p]; mov.u32 %r3, 0; A: mul.wide.u32 %rd2, %r3, 4; add.s64 %rd2, %rd1, %rd2; "
-    "ld.global.nc.f32 %f1, [%rd2]; st.shared.f32 [s], %f1; {barrier} ld.shared.f32 %f2, [s]; {again} "
+    "ld.global.f32 %f1, [%rd2]; st.shared.f32 [s], %f1; {barrier} ld.shared.f32 %f2, [s]; {again} "
     "st.global.f32 [%rd2], %f2; add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, 4; @%p1 bra A;"
 )
 
@@ -430,3 +431,43 @@ def test_what_is_said_never_to_change_decides_alike_only_where_the_kernel_writes
     uniformity = Uniformity(flow, (128, 1, 1))
     assert uniformity.decided_alike(branch, loads)
     assert not uniformity.decided_alike(branch, ())
+
+
+@pytest.mark.parametrize(("blocks", "mask"), [(None, 0), (4096, 0), (1 << 25, 0x7F), ((1 << 31) - 1, 0x7F)])
+def test_signs_of_products_with_the_grid(blocks: int | None, mask: int) -> None:
+    """Of an open grid a product is assumed not to wrap; of one in numbers it is known."""
+    body = f"{TID} mov.u32 %r2, %ctaid.x; mul.lo.u32 %r3, %r1, %r2; shr.s32 %r4, %r3, 31;"
+    module = parse(HEAD.format(body=body), "k.ptx")
+    assert Uniformity(Flow(module.entries[0]), (128, 1, 1), blocks).of(["%r4"]) & THREADS == mask
+
+
+LANE_DECIDES = """.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 in) {
+.reg .pred %p<4>; .reg .b32 %r<16>; .reg .b64 %d<8>;
+mov.u32 %r1, %tid.x; ld.param.u64 %d1, [in]; mul.wide.u32 %d2, %r1, 4; add.u64 %d3, %d1, %d2;
+ld.global.u32 %r2, [%d3]; mov.u64 %d4, 31;
+BODY
+setp.ne.u32 %p1, %r5, 0;
+@%p1 bra OVER;
+bar.warp.sync -1;
+OVER: ret; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "proved"),
+    [
+        ("mov.b64 {%r3, %r4}, %d4; shfl.sync.idx.b32 %r5, %r2, 0, %r3, -1;", True),
+        # the upper word is 0, not 31: each lane gets its own word
+        ("mov.b64 {%r3, %r4}, %d4; shfl.sync.idx.b32 %r5, %r2, 0, %r4, -1;", False),
+        ("shr.u32 %r3, %r2, -1; and.b32 %r5, %r3, 2;", True),
+        # the sign fills the word
+        ("shr.s32 %r3, %r2, -1; and.b32 %r5, %r3, 2;", False),
+    ],
+)
+def test_lanes_decide_alike(body: str, proved: bool) -> None:
+    facts = {"kernel": {"k": {"block": [32], "grid": [1], "params": {"0": "ptr"}}}}
+    (report,) = syncverify.check(LANE_DECIDES.replace("BODY", body), facts=facts, replay=False, advice=False)
+    assert (str(report.verdict) == "proved") is proved

@@ -1,0 +1,66 @@
+"""Which lanes are elected: PTX leaves the choice open, and what may depend on it is an assumption."""
+
+from __future__ import annotations
+
+import pytest
+
+import syncverify
+from syncverify.base.diagnostics import Policy
+
+TEXT = """.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k()
+{
+.reg .pred %p<8>;
+.reg .b32 %r<16>;
+.shared .align 16 .b8 s[256];
+mov.u32 %r0, %tid.x;
+and.b32 %r1, %r0, 31;
+shl.b32 %r2, %r0, 2;
+mov.u32 %r3, s;
+add.u32 %r4, %r3, %r2;
+elect.sync %r5|%p1, -1;
+BODY
+ret;
+}
+"""
+LOWEST = "elect.sync elects the lowest lane, as sm_90 does"
+RIGHT = {
+    "one place": "@%p1 st.shared.u32 [%r3], %r0;",
+    "its own place, then all meet": "@%p1 st.shared.u32 [%r4], %r0; bar.warp.sync -1;"
+    "ld.shared.u32 %r6, [%r3];",
+    "its own place": "@%p1 st.shared.u32 [%r4], %r0; ld.shared.u32 %r6, [%r4];",
+}
+WRONG = {
+    "a place by its number": "sub.u32 %r6, 31, %r1; shl.b32 %r6, %r6, 2; add.u32 %r6, %r6, %r3;"
+    "@%p1 st.shared.u32 [%r6], %r0; ld.shared.u32 %r7, [%r3];",
+    "the first place of lanes": "@%p1 st.shared.u32 [%r3], %r0; ld.shared.u32 %r7, [%r4];",
+    "a place that is chosen by who it is": "mov.u32 %r6, %r3; @%p1 add.u32 %r6, %r4, 4;"
+    "@%p1 st.shared.u32 [%r6], %r0; ld.shared.u32 %r7, [%r3+124];",
+    "its number decides": "setp.eq.u32 %p2, %r5, 7; @%p2 st.shared.u32 [%r3], %r0;",
+    "what lane 0 says of it decides": "selp.u32 %r6, 1, 0, %p1; shfl.sync.idx.b32 %r6, %r6, 0, 31, -1;"
+    "setp.eq.u32 %p2, %r6, 0; @%p2 st.shared.u32 [%r3], %r0;",
+    "its number places": "shl.b32 %r6, %r5, 2; add.u32 %r6, %r6, %r3; setp.eq.u32 %p2, %r0, 31;"
+    "@%p2 st.shared.u32 [%r6], %r0; ld.shared.u32 %r7, [%r3+64];",
+    "half of a warp elects": "setp.lt.u32 %p3, %r0, 16; @%p3 bra E; elect.sync _|%p2, 0xffff0000;"
+    "@%p2 st.shared.u32 [%r3], %r0; setp.eq.u32 %p4, %r0, 16; @%p4 ld.shared.u32 %r7, [%r3]; E:",
+}
+
+
+def judged(body: str, policy: Policy) -> tuple[str, tuple[str, ...]]:
+    facts = {"kernel": {"k": {"block": [32], "grid": [1]}}}
+    (report,) = syncverify.check(TEXT.replace("BODY", body), facts=facts, policy=policy, advice=False)
+    return str(report.verdict), report.assumptions
+
+
+@pytest.mark.parametrize("body", RIGHT.values(), ids=RIGHT)
+def test_right_ones_are_proved_whoever_is_elected(body: str) -> None:
+    assert judged(body, Policy.STRICT) == ("proved", ())
+
+
+@pytest.mark.parametrize("body", WRONG.values(), ids=WRONG)
+def test_wrong_ones_are_refuted_or_say_who_is_elected(body: str) -> None:
+    assert judged(body, Policy.STRICT)[0] == "refuted"
+    verdict, assumed = judged(body, Policy.PRACTICAL)
+    assert verdict == "refuted" or LOWEST in assumed
