@@ -125,8 +125,7 @@ def sought(report: KernelReport, module: Module, effort: ReplayEffort = SEARCH) 
 def _of_zeros(k: CheckTask, module: Module, effort: ReplayEffort, *, proved: bool) -> OfZeros | None:
     """Harm that blocks do which hand something over in memory that is zero at launch."""
     launch, program = compiled(k)
-    function = next(f for f in module.functions if f.name == k.function.name and f.entry)
-    return of_zeros(k, module, function, Inputs(program, launch.block), effort, proved=proved)
+    return of_zeros(k, module, Inputs(program, launch.block), effort, proved=proved)
 
 
 def _executed(zeros: OfZeros) -> str:

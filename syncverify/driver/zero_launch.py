@@ -56,12 +56,13 @@ class OfZeros:
 
 
 def of_zeros(
-    k: CheckTask, module: Module, function: Function, inputs: Inputs, effort: ReplayEffort, *, proved: bool
+    k: CheckTask, module: Module, inputs: Inputs, effort: ReplayEffort, *, proved: bool
 ) -> OfZeros | None:
     """Harm that executions with zeros in all memory show; None where they show none. Of an open grid launches
     are executed that the kernel may be meant for (``meant_launches``). ``proved``: any harm is asked for."""
     if inputs.program.handing is None or inputs.host_steers:
         return None
+    function = next(f for f in module.functions if f.name == k.function.name and f.entry)
     given = all(isinstance(e, int) for e in k.facts.grid)
     any_refutes = given or asks_extents(function)
     index = {p.name: n for n, p in enumerate(function.params)}
