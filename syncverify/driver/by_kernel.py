@@ -23,7 +23,7 @@ from syncverify.checker.kernel.proof import FORMAT
 from syncverify.checker.open_launches import OpenLaunches, starts, symbols
 from syncverify.checker.outcome import Outcome
 from syncverify.driver.posed import Found, Posed
-from syncverify.driver.rechecked import INDUCTION, Met, Rechecked, entries, given_values
+from syncverify.driver.rechecked import INDUCTION, Met, Rechecked, assumed, entries, given_values
 from syncverify.driver.shared_lists import expanded
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.model.events import System
@@ -107,11 +107,10 @@ def _of_ptx(entry: Any, where: str, source: Any, facts: LaunchFacts) -> Rechecke
         raise RejectedError(f"{where}.kernel", f"there is no kernel {e.name!r}")
     if e.text != source.hash:
         raise RejectedError(f"{where}.text", "the certificate is of another text")
-    scope, values, met = of_entry(source.module, facts, e)
-    return Rechecked(e.name, e.policy, scope, values, INDUCTION, met)
+    return of_entry(source.module, facts, e)
 
 
-def of_entry(module: Any, facts: LaunchFacts, e: CertifiedKernel) -> tuple[ScopeKind, Mapping[str, int], Met]:
+def of_entry(module: Any, facts: LaunchFacts, e: CertifiedKernel) -> Rechecked:
     """Follows a proof of an entry of a PTX module, as the front end's check poses it."""
     from syncverify.driver.ptx_check import check_module
     from syncverify.driver.ptx_task import Checker
@@ -129,7 +128,8 @@ def of_entry(module: Any, facts: LaunchFacts, e: CertifiedKernel) -> tuple[Scope
         raise RejectedError(e.where, wrong.message) from None
     if report.verdict is not Verdict.PROVED or report.scope.kind is ScopeKind.EXACT:
         raise RejectedError(e.where, f"it does not follow: {report.reason or report.verdict}")
-    return report.scope.kind, report.scope.values, follower.end()
+    met, scope = follower.end(), report.scope
+    return Rechecked(e.name, e.policy, scope.kind, scope.values, INDUCTION, met, assumed(report, met))
 
 
 def _undecided(_: System, __: Policy) -> Outcome:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from syncverify.base.certificate_data import RejectedError, digest, listed, number, read, take
-from syncverify.base.diagnostics import Policy, ScopeKind
+from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind
 
 
 @dataclass(slots=True)
@@ -41,12 +41,18 @@ class Rechecked:
     values: Mapping[str, int]
     kind: str
     met: Met
-    assumptions: tuple[str, ...] = ()  # where data leads, and what the grid before leaves alone
+    assumptions: tuple[str, ...] = ()  # the facts that were given, and what the check assumes besides
 
     @property
     def judged(self) -> bool:
         """Whether the kernel judged and accepted all of it."""
         return not self.met.reasons
+
+
+def assumed(report: KernelReport, met: Met) -> tuple[str, ...]:
+    """What the proof of a kernel of PTX rests on: facts of the launch file, and what no text says."""
+    facts = (f"{fact} (given)" for fact in report.scope.assume)
+    return tuple(dict.fromkeys((*facts, *report.assumptions, *met.assumed)))
 
 
 #: The kind of proofs that the kernel accepts alone.
