@@ -228,14 +228,14 @@ def of_overlaps(facts: PtxFacts, program: Program) -> list[str]:
     """That no thread reads what another one writes by accesses to global memory that have no events."""
     followed = program.handing.accesses if program.handing is not None else {}
     index = {p.name for p in program.function.params}
-    flow, found = program.flow, {"ld": dict[str, int](), "st": dict[str, int]()}
+    flow, reads, writes = program.flow, dict[str, int](), dict[str, int]()
+    found = {"ld": reads, "st": writes, "discard": writes}
     for k, i in enumerate(program.body):
         if i.op not in found or k in followed or not space_of(i) or flow.block_of[k] not in flow.reached:
             continue
         for place in program.origins.of(i.operands[i.op == "ld"]):
             if place.rpartition("+")[0] in index:
                 found[i.op].setdefault(place, program.module.span(i).line)
-    reads, writes = found["ld"], found["st"]
     return [
         f"line {writes[x]}: no other thread reads (line {reads[x]}) what is written through {name} there"
         for x in writes

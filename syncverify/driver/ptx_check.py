@@ -39,8 +39,11 @@ from syncverify.driver.size_proposals import Bounds, proposed
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.analysis.address_ranges import AddressRanges
 from syncverify.frontends.ptx.analysis.counted_blocks import unacquired_read, unfenced_count, used_counts
+from syncverify.frontends.ptx.analysis.discards import read_after_discard
 from syncverify.frontends.ptx.analysis.fenced_signals import with_fenced_signals
+from syncverify.frontends.ptx.analysis.handover_detection import tensor_copies
 from syncverify.frontends.ptx.analysis.named_arrays import NamedArrays
+from syncverify.frontends.ptx.analysis.read_only_loads import loads_anywhere, written_load
 from syncverify.frontends.ptx.analysis.thread_values import ThreadValues
 from syncverify.frontends.ptx.analysis.tile_barriers import with_tile_barriers
 from syncverify.frontends.ptx.analysis.unset_paths import unset_paths
@@ -223,7 +226,8 @@ def reports_of(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
     if scope is ScopeKind.ALL and report.verdict is not Verdict.PROVED:
         yield finished(report)
     report = _in_arrays(k, report)
-    report = with_fewer_threads(k, _published(k, _with_plain_global(k, report)), check_launch)
+    report = _as_written(k, _published(k, _with_plain_global(k, report)))
+    report = with_fewer_threads(k, report, check_launch)
     yield finished(with_loops_that_end(k, report))
 
 
@@ -390,6 +394,35 @@ def _published(k: CheckTask, report: KernelReport) -> KernelReport:
     why = Reason(text, Cause.GLOBAL_DATA)
     note = Diagnostic("SV902", Severity.WARNING, why, span)
     return replace(report, verdict=Verdict.UNKNOWN, reason=why, diagnostics=(note, *report.diagnostics))
+
+
+def _as_written(k: CheckTask, report: KernelReport) -> KernelReport:
+    """The report, if not a load may bring something else than its last write left in global memory: it goes
+    past what the kernel writes, or reads what it discarded. Else with what is assumed of such loads."""
+    p = k.code.compiled
+    if report.verdict is not Verdict.PROVED or p is None:
+        return report
+    found = written_load(p.flow, p.origins)
+    if found is not None:
+        load, write = (p.body[at] for at in found)
+        text = (
+            "ld.global.nc reads what has to stay the same while the kernel runs, and the kernel writes "
+            f"through the same pointer ({k.module.span(write)})"
+        )
+        return _undecided_at(k, report, load, text)
+    lost = read_after_discard(p.flow, p.origins)
+    if lost is not None:
+        discard, read = (p.body[at] for at in lost)
+        what = "what is destroyed here may be read afterwards, and nobody knows what it is then"
+        text = f"{what} ({k.module.span(read)})"
+        return _undecided_at(k, report, discard, text)
+    lines = sorted({k.module.span(p.body[at]).line for at in loads_anywhere(p.flow, p.origins)})
+    said = [f"line {line}: the kernel writes nothing of what ld.global.nc reads" for line in lines]
+    stores, loads = tensor_copies(p.flow)
+    if loads and any(at is None for _, at in (*stores, *loads)):
+        lines = sorted({k.module.span(p.body[at]).line for at, _ in stores})
+        said += [f"line {line}: no copy loads what is stored through the tensor map there" for line in lines]
+    return replace(report, assumptions=(*report.assumptions, *said))
 
 
 def _with_plain_global(k: CheckTask, report: KernelReport) -> KernelReport:

@@ -33,7 +33,7 @@ from syncverify.frontends.ptx.launch.small_sizes import some_sizes
 from syncverify.frontends.ptx.syntax.nodes import Function, Module
 from syncverify.simulate.ptx import Harm, Launch
 from syncverify.simulate.ptx.confirm import Confirmed, Limits, confirm
-from syncverify.simulate.ptx.harm import Kind
+from syncverify.simulate.ptx.harm import OF_CONTENTS, Kind
 
 #: Clusters of an open grid, beside the fewest.
 _MORE = 5
@@ -116,7 +116,7 @@ def _of_one(
 
 
 def _counts(harm: Harm) -> bool:
-    return harm.kind in (Kind.HANG, Kind.RACE)
+    return harm.kind in (Kind.HANG, Kind.RACE) or harm.section in OF_CONTENTS
 
 
 __all__ = ["of_zeros", "waits_for_blocks"]

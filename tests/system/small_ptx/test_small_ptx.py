@@ -32,6 +32,8 @@ BY_INPUT = (
     "changed_before_asked",
     "few_registers",
     "signs_of_numbers",
+    "read_only_loads",
+    "discards",
 )
 #: One of so many is replayed on the second reader in every run.
 EVERY = 32

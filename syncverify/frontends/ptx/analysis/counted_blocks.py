@@ -70,7 +70,7 @@ def _handed(
     body = flow.body
     reads = {k: at for k, i in enumerate(body) if (at := _read(i)) is not None}
     for k, i in enumerate(body):
-        if i.op != "st" or not _global(i) or flow.block_of[k] not in flow.reached:
+        if i.op not in ("st", "discard") or not _global(i) or flow.block_of[k] not in flow.reached:
             continue
         where = origins.of(_place(i))
         meet = _share if certain else _meet

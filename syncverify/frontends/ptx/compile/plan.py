@@ -101,7 +101,8 @@ class Plan:
     places of parameters that lead to nothing which it writes. ``any_data``: what shared memory holds, what
     barriers bring and what decides for whole warps are words, any of which they may be. ``aligned``: what
     pointers in parameters are multiples of, if not of 16; copies whose alignment the text shows then need no
-    address. ``turns``: atomics in shared memory of which each order is tried.
+    address. ``blocks_in_x``: of the grid, where that is a number. ``turns``: atomics in shared memory whose
+    orders are tried.
     """
 
     def __init__(
@@ -120,10 +121,12 @@ class Plan:
         *,
         any_data: bool = False,
         aligned: Multiples = NOTHING_SAID,
+        blocks_in_x: int | None = None,
         alone: bool = False,
         turns: Mapping[int, SharedTurn] = NO_TURNS,
     ) -> None:
         self.alone = alone  # the grid is one block
+        self.blocks_in_x = blocks_in_x
         self.turns = turns
         self.aligned = aligned
         self.module = module
@@ -656,7 +659,7 @@ class Plan:
         """What values vary with in blocks of a shape."""
         found = self._uniformity.get(tuple(block))
         if found is None:
-            found = self._uniformity[tuple(block)] = Uniformity(self.flow, block)
+            found = self._uniformity[tuple(block)] = Uniformity(self.flow, block, self.blocks_in_x)
         return found
 
     def elects_in_parts(self, block: Sequence[int]) -> bool:
