@@ -23,7 +23,7 @@ from syncverify.checker.kernel.proof import FORMAT, UnreadableError, read
 from syncverify.checker.open_launches import OpenLaunches, starts, symbols
 from syncverify.checker.outcome import Outcome
 from syncverify.driver.posed import Found, Posed
-from syncverify.driver.rechecked import INDUCTION, Met, Rechecked, assumed, entries, given_values
+from syncverify.driver.rechecked import INDUCTION, Met, Rechecked, entries, given_values
 from syncverify.driver.shared_lists import expanded
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.model.events import System
@@ -42,9 +42,8 @@ def recheck(text: str, file: str, source: Any, facts: LaunchFacts) -> list[Reche
 
     Raises RejectedError where one proves nothing, InputError for a file that is none.
     """
-    done = []
-    for i, entry in enumerate(entries(text, file)):
-        done.append((_of_ir if source.module is None else _of_ptx)(entry, f"kernels[{i}]", source, facts))
+    of = _of_ir if source.module is None else _of_ptx
+    done = [of(entry, f"kernels[{i}]", source, facts) for i, entry in enumerate(entries(text, file))]
     if len({r.kernel for r in done}) != len(done):
         raise RejectedError("kernels", "a kernel is there twice")
     return done
@@ -117,10 +116,10 @@ def of_entry(module: Any, facts: LaunchFacts, e: CertifiedKernel) -> Rechecked:
     from syncverify.ir.consistency import NoLaunchError
 
     follower = Follower(e.proof, e.policy, e.where)
-    checker = Checker(_undecided, follower.posed, again=False)
+    by = Checker(_undecided, follower.posed, again=False)
     try:
         (report,) = check_module(
-            module, facts, e.policy, checker, kernel=e.name, values=e.given, scope=ScopeKind.ALL
+            module, facts, e.policy, by, kernel=e.name, values=e.given, scope=ScopeKind.ALL
         )
     except NoLaunchError:  # the launch file is wrong, not the certificate
         raise
@@ -129,7 +128,8 @@ def of_entry(module: Any, facts: LaunchFacts, e: CertifiedKernel) -> Rechecked:
     if report.verdict is not Verdict.PROVED or report.scope.kind is ScopeKind.EXACT:
         raise RejectedError(e.where, f"it does not follow: {report.reason or report.verdict}")
     met, scope = follower.end(), report.scope
-    return Rechecked(e.name, e.policy, scope.kind, scope.values, INDUCTION, met, assumed(report, met))
+    rests_on = (*scope.assume, *report.assumptions, *met.assumed)
+    return Rechecked(e.name, e.policy, scope.kind, scope.values, INDUCTION, met, rests_on)
 
 
 def _undecided(_: System, __: Policy) -> Outcome:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from syncverify.base.certificate_data import RejectedError, digest, listed, number, read, take
-from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind
+from syncverify.base.diagnostics import Policy, ScopeKind
 
 
 @dataclass(slots=True)
@@ -47,12 +47,6 @@ class Rechecked:
     def judged(self) -> bool:
         """Whether the kernel judged and accepted all of it."""
         return not self.met.reasons
-
-
-def assumed(report: KernelReport, met: Met) -> tuple[str, ...]:
-    """What the proof of a kernel of PTX rests on: facts of the launch file, and what no text says."""
-    facts = (f"{fact} (given)" for fact in report.scope.assume)
-    return tuple(dict.fromkeys((*facts, *report.assumptions, *met.assumed)))
 
 
 #: The kind of proofs that the kernel accepts alone.

@@ -20,7 +20,7 @@ from syncverify.driver.certificates import exact
 from syncverify.driver.certificates.ptx_posed import checked
 from syncverify.driver.posed import Found, Posed
 from syncverify.driver.ptx_task import Checker
-from syncverify.driver.rechecked import INDUCTION, Met, Rechecked, assumed, entries, given_values
+from syncverify.driver.rechecked import INDUCTION, Met, Rechecked, entries, given_values
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.syntax.nodes import Module
 from syncverify.ir.consistency import NoLaunchError
@@ -117,7 +117,7 @@ def _entry(entry: Any, where: str, module: Module, source_hash: str, facts: Laun
         raise RejectedError(at, f"it does not follow: {report.reason or report.verdict}")
     if claims.taken != len(claims.parts):
         raise RejectedError(f"{at}.parts", "more than the launch has")
-    rests = assumed(report, claims.met)
+    rests = (*report.scope.assume, *report.assumptions, *claims.met.assumed)
     return Rechecked(name, Policy(policy), report.scope.kind, report.scope.values, "ptx", claims.met, rests)
 
 
