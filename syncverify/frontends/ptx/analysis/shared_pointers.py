@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
+from collections.abc import Sequence
 
 from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Mem, Module, Reg, Sym
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
@@ -24,7 +25,14 @@ def shared_pointers(function: Function) -> frozenset[str]:
     found: set[str] = set()
     stored: set[str] = set()  # what is stored where loads of pointers look
     loads: set[str] = set()
+    handed: set[str] = set()  # what may be stored in global memory
+    brought: set[str] = set()  # what loads bring from there
+    copies = any(i.op == "cp" and "bulk" in i.mods for i in function.body)
     for i in function.body:
+        if i.op in _STORES and _SPACES.isdisjoint(i.mods):
+            handed.update(r for op in i.operands if not isinstance(op, Mem) for r in registers(op))
+        if i.op in ("ld", "ldu") and "global" in i.mods:
+            brought.update(results(i))
         if i.op == "st" and "global" not in i.mods:
             stored.update(r for op in i.operands[1:] for r in registers(op))
         match _role(i, function):
@@ -35,7 +43,8 @@ def shared_pointers(function: Function) -> frozenset[str]:
             case _Role.CARRIED:
                 for name in results(i):
                     carried.setdefault(name, set()).update(sources(i))
-    return frozenset(_closed(found, carried, loads, stored))
+    ways = [(loads, stored), (brought, handed | stored if copies else handed)]
+    return frozenset(_closed(found, carried, ways))
 
 
 def _role(i: Instr, function: Function) -> _Role | None:
@@ -51,14 +60,18 @@ def _role(i: Instr, function: Function) -> _Role | None:
     return _Role.CARRIED if i.op in _CARRIES else None
 
 
-def _closed(found: set[str], carried: dict[str, set[str]], loads: set[str], stored: set[str]) -> set[str]:
-    """The registers that addresses come to from some, by copies and through memory."""
+def _closed(
+    found: set[str], carried: dict[str, set[str]], ways: Sequence[tuple[set[str], set[str]]]
+) -> set[str]:
+    """The registers that addresses come to from some, by copies and through memory; ``ways``: what is loaded
+    where what is stored lies."""
     changed = True
     while changed:
         changed = False
-        if loads and not stored.isdisjoint(found):
-            changed = not loads <= found
-            found |= loads
+        for loads, stored in ways:
+            if not stored.isdisjoint(found) and not loads <= found:
+                changed = True
+                found |= loads
         for name, of in carried.items():
             if name not in found and of & found:
                 found.add(name)
@@ -66,6 +79,9 @@ def _closed(found: set[str], carried: dict[str, set[str]], loads: set[str], stor
     return found
 
 
+#: What writes to memory, and the spaces in which it then is no global memory.
+_STORES = frozenset({"st", "atom", "red"})
+_SPACES = frozenset({"shared", "shared::cta", "shared::cluster", "local", "param", "param::func"})
 #: Instructions whose result may be a pointer if an operand is one.
 _CARRIES = frozenset(
     "mov add sub and or xor selp mad shfl cvt shl shr mapa mul max min lop3 bfi prmt shf not neg addc subc "
