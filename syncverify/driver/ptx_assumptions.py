@@ -7,6 +7,11 @@ from typing import Any
 
 from syncverify.base.diagnostics import Diagnostic, Policy, Severity
 from syncverify.base.kernel_names import base_name
+from syncverify.frontends.ptx.analysis.handover_detection import (
+    bulk_copies,
+    global_operand,
+    through_one_map,
+)
 from syncverify.frontends.ptx.analysis.tile_barriers import TileMeeting
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.decode.global_access import space_of
@@ -226,9 +231,11 @@ def of_common(facts: PtxFacts, program: Program, asked: Iterable[tuple[Any, ...]
 
 def of_overlaps(facts: PtxFacts, program: Program) -> list[str]:
     """That no thread reads what another one writes by accesses to global memory that have no events."""
-    followed = program.handing.accesses if program.handing is not None else {}
+    handing, flow = program.handing, program.flow
+    by_block = handing is not None and not handing.together  # other blocks are not followed
+    followed = handing.accesses if handing is not None and (handing.together or program.alone) else {}
     index = {p.name for p in program.function.params}
-    flow, reads, writes = program.flow, dict[str, int](), dict[str, int]()
+    reads, writes = dict[str, int](), dict[str, int]()
     found = {"ld": reads, "st": writes, "discard": writes}
     for k, i in enumerate(program.body):
         if i.op not in found or k in followed or not space_of(i) or flow.block_of[k] not in flow.reached:
@@ -236,7 +243,18 @@ def of_overlaps(facts: PtxFacts, program: Program) -> list[str]:
         for place in program.origins.of(i.operands[i.op == "ld"]):
             if place.rpartition("+")[0] in index:
                 found[i.op].setdefault(place, program.module.span(i).line)
-    return [
+    through_maps = list[str]()
+    if by_block and not program.alone:
+        for (_, copies), of in zip(bulk_copies(flow), (writes, reads), strict=True):
+            for k in copies:
+                for place in program.origins.of(global_operand(program.body[k])):
+                    if place.rpartition("+")[0] in index:
+                        of.setdefault(place, program.module.span(program.body[k]).line)
+        store = through_one_map(flow)
+        if store is not None:
+            line = program.module.span(program.body[store]).line
+            through_maps = [f"line {line}: no other block loads what is stored through the tensor map there"]
+    return through_maps + [
         f"line {writes[x]}: no other thread reads (line {reads[x]}) what is written through {name} there"
         for x in writes
         if x in reads

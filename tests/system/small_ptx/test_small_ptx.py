@@ -34,6 +34,7 @@ BY_INPUT = (
     "signs_of_numbers",
     "read_only_loads",
     "discards",
+    "tensors_again",
 )
 #: One of so many is replayed on the second reader in every run.
 EVERY = 32

@@ -7,7 +7,7 @@ looked at besides where they meet other accesses to the memory that one paramete
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from syncverify.frontends.ptx.analysis.locks import freed_by
@@ -670,7 +670,7 @@ def _mixed(flow: Flow, accesses: Collection[int], origins: Origins) -> int | Non
     it writes otherwise."""
     (_, writes), (_, loads) = bulk_copies(flow)
     if not writes and not loads:
-        return _through_one_map(flow)
+        return through_one_map(flow)
     seen = {k: origins.of(global_operand(flow.body[k])) for k in writes}
     others = [(k, origins.of(_address(flow.body[k]))) for k in accesses]
     others += [(k, origins.of(global_operand(flow.body[k]))) for k in loads]
@@ -681,10 +681,10 @@ def _mixed(flow: Flow, accesses: Collection[int], origins: Origins) -> int | Non
         of = origins.of(global_operand(flow.body[k])) - {ANYWHERE}
         if any(of & o for j, o in others if flow.body[j].op in ("st", "discard", "red", "atom")):
             return k
-    return _through_one_map(flow)
+    return through_one_map(flow)
 
 
-def _through_one_map(flow: Flow) -> int | None:
+def through_one_map(flow: Flow) -> int | None:
     """A copy that writes through a tensor map by which the kernel loads, too. Maps at different places of
     parameters lead to different memory."""
     stores, loads = tensor_copies(flow)
@@ -739,7 +739,10 @@ def _met(flow: Flow, places: Sequence[int], consumers: Collection[int], origins:
     atomically: nothing is handed over there."""
     names = {k: origins.of(_address(flow.body[k])) for k in places}
     bulk = {x for _, of in bulk_copies(flow) for k in of for x in origins.of(global_operand(flow.body[k]))}
-    if not all(names.values()) or any(ANYWHERE in x for x in (bulk, *names.values())):
+    others = list(_other_uses(flow, origins))
+    if not all(names.values()) or any(
+        ANYWHERE in x for x in (bulk, *names.values(), *(x for _, x in others))
+    ):
         return places
     group = {x: x for found in names.values() for x in found}
 
@@ -760,10 +763,27 @@ def _met(flow: Flow, places: Sequence[int], consumers: Collection[int], origins:
             of.add("decides")
     for x in bulk & group.keys():
         uses[head(x)].add("bulk")
+    for use, places_of in others:
+        for x in places_of & group.keys():
+            uses[head(x)].add(use)
     kept = {x for x, of in uses.items() if len(of - {"decides"}) > 1 or of == {"combines", "decides"}}
     return [k for k in places if head(next(iter(names[k]))) in kept]
 
 
+def _other_uses(flow: Flow, origins: Origins) -> Iterator[tuple[str, frozenset[str]]]:
+    """What copies by threads, and accesses to memory of several devices, do with memory of which pointers."""
+    for k, i in enumerate(flow.body):
+        memory = [op for op in i.operands if isinstance(op, Mem)]
+        if flow.block_of[k] not in flow.reached or not memory:
+            continue
+        if i.op == "multimem" and "bulk" not in i.mods:
+            use = next((use for m, use in _OF_DEVICES.items() if m in i.mods), "combines")
+            yield use, origins.of(memory[0]) or frozenset({ANYWHERE})
+        elif i.op == "cp" and i.mods[:1] == ("async",) and "bulk" not in i.mods and len(memory) > 1:
+            yield "reads", origins.of(memory[1]) or frozenset({ANYWHERE})
+
+
+_OF_DEVICES = {"ld_reduce": "reads", "st": "writes"}
 _USES = {
     "ld": "reads",
     "ldu": "reads",
