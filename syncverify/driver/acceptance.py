@@ -14,7 +14,7 @@ from typing import Any
 from syncverify.base.diagnostics import Acceptance, KernelReport, Policy, ScopeKind, Verdict
 from syncverify.base.kernel_names import base_name
 from syncverify.base.source import InputError
-from syncverify.checker.kernel import Accepted
+from syncverify.checker.kernel.accept import Accepted
 from syncverify.checker.prover.parametric.concrete_checks import Problem
 from syncverify.checker.prover.parametric.result import ParametricResult
 from syncverify.checker.prover.parametric.strategy import problem_of

@@ -114,18 +114,21 @@ class Graph:
 
     def exists(self, step: Step) -> tuple[Term, ...]:
         key = (step.site, step.u, step.n)
-        if key not in self.there:
-            self.there[key] = tuple(exists(self.sites[step.site], step.u, step.n))
-        return self.there[key]
+        found = self.there.get(key)
+        if found is None:
+            found = self.there[key] = tuple(exists(self.sites[step.site], step.u, step.n))
+        return found
 
     def turn(self, site: int, u: Term, n: Term) -> Term:
         """The turn that a contribution lands in or a wait means: phase ``turn div depth`` of its slot."""
         key = (site, u, n)
-        if key not in self.turns:
+        found = self.turns.get(key)
+        if found is None:
             op, depths = self.sites[site].op, self.shift.get(site, 0)
             moved = -depths if op.kind is Kind.WAIT else depths
-            self.turns[key] = op.index.put({"u": u, "n": n}) + self.p.rings[op.ring].depth * moved
-        return self.turns[key]
+            found = op.index.put({"u": u, "n": n}) + self.p.rings[op.ring].depth * moved
+            self.turns[key] = found
+        return found
 
     def threads(self, site: int) -> tuple[int, ...]:
         return self.p.roles[self.sites[site].role].threads

@@ -239,6 +239,8 @@ def sent(w: Writer) -> Program:
     w.emit(f"@{p} bra {sender};", f"setp.ne.u32 {p}, {rank}, {target};", f"@{p} bra {end};")
     _receives(w, stages, rounds, "" if way == "plain" else str(size), source)
     w.emit(f"bra {end};", f"{sender}:")
+    if way == "bulk":  # one lane waits and copies: others could fall a phase behind
+        w.emit(f"setp.ne.u32 {p}, %lane, 0;", f"@{p} bra {end};")
     _sends(w, stages, rounds, way, size, target)
     w.emit(f"{end}:")
     if not w.wrong("no meeting at the end"):
@@ -300,9 +302,8 @@ def _sends(w: Writer, stages: int, rounds: int, way: str, size: int, target: int
         red = "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32"
         w.emit(f"{red} [{into}], {i}, [{bar}];")
     elif way == "bulk":
-        p = w.fresh("p")
         copy = "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes"
-        w.emit(f"setp.eq.u32 {p}, %lane, 0;", f"@{p} {copy} [{box}], [own], {size}, [{bar}];")
+        w.emit(f"{copy} [{box}], [own], {size}, [{bar}];")
     else:
         lines = [f"st.shared::cluster.u32 [{into}], {i};"]
         lines.append(f"mbarrier.arrive.release.cluster.shared::cluster.b64 _, [{bar}];")

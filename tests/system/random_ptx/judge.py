@@ -199,7 +199,7 @@ def judge(p: Program, seconds: float = 20.0) -> Judged:
         harm = _beside(p)
     if how.startswith("cannot"):
         kind = how
-    elif harm is not None and harm.space == "global" and harm.kind is not Kind.STALE and not p.blocks:
+    elif harm is not None and harm.space == "global" and harm.kind not in _followed(p):
         kind = "outside of global memory"  # which the checker does not follow
     elif said == "proved" and harm is not None and _told(harm, contested):
         kind = "contested"  # a warning or an assumption tells of it
@@ -214,6 +214,11 @@ def judge(p: Program, seconds: float = 20.0) -> Judged:
     else:
         kind = "unknown, harm" if harm is not None else "unknown, none"
     return Judged(said, why, harm, kind)
+
+
+def _followed(p: Program) -> tuple[Kind, ...]:
+    """The kinds of harm in global memory that the checker looks for: races where blocks hand data over."""
+    return (Kind.STALE, Kind.RACE) if p.blocks else (Kind.STALE,)
 
 
 def _told(harm: Harm, lines: frozenset[int]) -> bool:
