@@ -78,6 +78,8 @@ def of_stores(program: Program) -> list[str]:
     found += [f"line {line}: an access stays inside dynamic shared memory" for line in steps]
     slots = sorted({program.sites[s].span.line for s in program.seen.unbounded_slots})
     found += [f"line {line}: atomics hand out fewer than 2**30 slots between two resets" for line in slots]
+    ranks = sorted({program.sites[s].span.line for s in program.seen.ranks_of_floats})
+    found += [f"line {line}: of the floats that are ranked for this place none is a NaN" for line in ranks]
     leave = sorted({program.sites[s].span.line for s in program.seen.leaves})
     found += [f"line {line}: barriers do not wait for threads that leave there" for line in leave]
     if leave:

@@ -30,6 +30,7 @@ from syncverify.frontends.ptx.analysis.copy_addresses import (
 )
 from syncverify.frontends.ptx.analysis.counted_blocks import only_counts
 from syncverify.frontends.ptx.analysis.dependent_launch import early_accesses, reads_unwritten
+from syncverify.frontends.ptx.analysis.distinct_places import distinct_places
 from syncverify.frontends.ptx.analysis.drop_global_effects import untracked
 from syncverify.frontends.ptx.analysis.early_returns import early_returns
 from syncverify.frontends.ptx.analysis.external_releases import exchanged, released_unseen
@@ -54,7 +55,7 @@ from syncverify.frontends.ptx.analysis.shared_pointers import names_shared, shar
 from syncverify.frontends.ptx.analysis.shared_polls import NO_TURNS, shared_flags
 from syncverify.frontends.ptx.analysis.shared_turns import shared_turns
 from syncverify.frontends.ptx.analysis.slice import Slice, slice_of
-from syncverify.frontends.ptx.analysis.slots import Slot, Slots
+from syncverify.frontends.ptx.analysis.slots import OF_RANKS, Slot, Slots
 from syncverify.frontends.ptx.analysis.strong_words import strong_words
 from syncverify.frontends.ptx.analysis.uniform_values import common_values
 from syncverify.frontends.ptx.analysis.uniformity import EVERY, Uniformity
@@ -511,15 +512,20 @@ class Plan:
         return cache(of)
 
     def shared_slots(self, block: Sequence[int], shared: Mapping[str, int]) -> Callable[[int], Slot | None]:
-        """By the site of an access to shared memory, its slot that an atomic hands out."""
+        """By the site of an access to shared memory, its slot that an atomic hands out, or a rank."""
         found = Slots(
             self.flow, LaneRanks(Collectives(self.flow, (), ()).masks, self.uniformity(block)), shared
         )
+        ranks = distinct_places(self.flow, block, shared)
 
         @cache
         def of(site: int) -> Slot | None:
             k = self._instruction(site)
-            return None if k is None else found.of(k)
+            slot = None if k is None else found.of(k)
+            rank = None if k is None or slot is not None else ranks.of(k)
+            if rank is None:
+                return slot
+            return Slot(OF_RANKS + rank.group, rank.places, bounded=True, floats=rank.floats)
 
         return of
 

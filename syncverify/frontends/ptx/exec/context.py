@@ -141,12 +141,15 @@ class ClassContext:
         if found is None or t.certain or self.ctas > 1:
             return None
         places = found.places
-        inside = self.shared_start <= places.low and places.high + size <= self.shared_end
+        start, end, _ = t.kept(site, 0) or (self.shared_start, self.shared_end, "")
+        inside = start <= places.low and places.high + size <= end
         if not inside or places.low % size or places.step % size:
             return None
         t.doubt(site, why)
         if not found.bounded:
             t.unbounded_slots.add(site)
+        if found.floats:
+            t.ranks_of_floats.add(site)
         reached = Range(places.low, places.high + size - places.low)
         return (None if t.sure else reached), found.group
 

@@ -107,6 +107,7 @@ class PtxSystem(SymbolicSystem):
                 program.seen.unbounded_slots,
             )
             tables.array_addressed = program.seen.array_addressed
+            tables.ranks_of_floats = program.seen.ranks_of_floats
             tables.vary_with(program.varies(launch.block))
             tables.spread = program.spread(launch.block)
             tables.decided_alike = program.decided_alike(launch.block)
