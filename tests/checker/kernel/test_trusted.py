@@ -11,11 +11,11 @@ import pytest
 from benchmarks.checker.trusted_lines import BESIDES, JUDGES, ROOT, code_lines, rooms, trusted
 
 #: Ratchets: lower them when something shrinks; to raise one is a decision that the commit explains.
-MOST = 1_498
+MOST = 1_499
 MOST_IN_ALL = {
-    "a kernel of PTX, every size": 7_728,
-    "a kernel of the IR with a number of stages, every other size": 9_619,
-    "a kernel of the IR whose number of stages is a parameter": 6_890,
+    "a kernel of PTX, every size": 7_755,
+    "a kernel of the IR with a number of stages, every other size": 9_646,
+    "a kernel of the IR whose number of stages is a parameter": 6_891,
 }
 
 
