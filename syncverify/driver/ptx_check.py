@@ -411,6 +411,10 @@ def _as_written(k: CheckTask, report: KernelReport) -> KernelReport:
             f"through the same pointer ({k.module.span(write)})"
         )
         return _undecided_at(k, report, load, text)
+    twice = _one_tensor_twice(k)
+    if twice is not None:
+        text = "another map of this tensor is one that copies load through, and their boxes are not compared"
+        return _undecided_at(k, report, p.body[twice], text)
     apart = next((at for at, i in enumerate(p.body) if i.op == "ldu" and _by_lane(k, at)), None)
     if apart is not None:
         return _undecided_at(k, report, p.body[apart], "ldu has one address for all lanes of a warp")
@@ -427,6 +431,24 @@ def _as_written(k: CheckTask, report: KernelReport) -> KernelReport:
         lines = sorted({k.module.span(p.body[at]).line for at, _ in stores})
         said += [f"line {line}: no copy loads what is stored through the tensor map there" for line in lines]
     return replace(report, assumptions=(*report.assumptions, *said))
+
+
+def _one_tensor_twice(k: CheckTask) -> int | None:
+    """A copy that stores through a tensor map, where copies load through another one of the same name in the
+    launch file."""
+    assert k.code.compiled is not None
+    names = {
+        (p.name, leaf.offset): leaf.name
+        for p, leaves in zip(k.function.params, k.facts.params, strict=False)
+        for leaf in leaves
+        if leaf.kind == "tensormap" and leaf.name
+    }
+    stores, loads = tensor_copies(k.code.compiled.flow)
+    loaded = {(names[at], at) for _, at in loads if at in names}
+    for at, place in stores:
+        if place in names and any(name == names[place] and other != place for name, other in loaded):
+            return at
+    return None
 
 
 def _by_lane(k: CheckTask, at: int) -> bool:

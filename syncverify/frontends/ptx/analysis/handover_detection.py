@@ -91,7 +91,8 @@ def hand_over(
     polls = frozenset(k for k in turns if _same(flow.body[k]) or k in locks)
     tickets = _tickets(flow, places, spins) if apart else frozenset[int]()
     tried = _tried(flow, places) if apart else []
-    consumers = sorted({*spins, *polls, *tickets, *tried, *_deciding(flow, places, takes)})
+    reductions = _deciding_reductions(flow)
+    consumers = sorted({*spins, *polls, *tickets, *tried, *reductions, *_deciding(flow, places, takes)})
     mixed = _mixed(flow, [k for k in places if not generic.get(k, False)], origins)
     decided = consumers or mixed is not None
     unreleased = [] if decided else _choosing_writers(flow, places, origins, apart=apart)
@@ -141,6 +142,20 @@ def _deciding(flow: Flow, accesses: Collection[int], takes: Collection[int]) -> 
     return out
 
 
+def _deciding_reductions(flow: Flow) -> list[int]:
+    """Strong reads of the memory of several devices whose value steers: what they find is not followed."""
+    readers: dict[str, list[Instr]] = {}
+    return [
+        k
+        for k, i in enumerate(flow.body)
+        if i.op == "multimem"
+        and i.mods[:1] == ("ld_reduce",)
+        and not {"relaxed", "acquire"}.isdisjoint(i.mods)
+        and flow.block_of[k] in flow.reached
+        and _steers(flow, k, readers)
+    ]
+
+
 def _choosing_writers(flow: Flow, places: Sequence[int], origins: Origins, *, apart: bool) -> list[int]:
     """Atomics whose value steers where plain accesses both write and read some memory: who finds what another
     block's atomic left may read what that block writes, though nothing releases it.
@@ -163,6 +178,9 @@ def _read_back(flow: Flow, places: Sequence[int], origins: Origins, *, apart: bo
         [k for k in plain if flow.body[k].op in ops] for ops in (("ld", "ldu"), ("st", "discard"))
     )
     names = {k: origins.of(_address(flow.body[k])) or frozenset({ANYWHERE}) for k in (*loads, *stores)}
+    copied = {x for use, of in _other_uses(flow, origins) if use == "reads" for x in of}
+    if copied and any(copied & names[j] or ANYWHERE in names[j] | copied for j in stores):
+        return True
     for k in loads:
         met = [j for j in stores if not apart or names[j] & names[k] or ANYWHERE in names[j] | names[k]]
         own = any(_one_access(flow, j, k) for j in met)
