@@ -56,6 +56,11 @@ class Slot:
     bounded: bool
     floats: bool = False
 
+    @property
+    def ranked(self) -> bool:
+        """Whether it is a rank and not a number that an atomic brings: its bounds hold whatever data is."""
+        return self.group >= OF_RANKS
+
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:

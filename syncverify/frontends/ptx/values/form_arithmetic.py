@@ -114,6 +114,9 @@ class Arithmetic:
         if found is not None:
             return found
         assert not isinstance(p, int)
+        counted = self._counted(p, yes, no)
+        if counted is not None:
+            return counted
         here = literal(p)
         if here is not None and here[1] == 0:
             p, yes, no = plus(1, times(p, -1)), no, yes
@@ -122,6 +125,18 @@ class Arithmetic:
         if small and _depth(yes) + _depth(no) < _DEEPEST:
             return Choice(p, yes, no)
         return self.words.made(("chosen", p.key, self.key(yes), self.key(no)), 0, (1 << bits) - 1)
+
+    def _counted(self, p: Form, yes: Number, no: Number) -> int | Form | None:
+        """One of two numbers of which each is at most 1 more than the other, by what else has to hold."""
+        if not isinstance(yes, int | Form) or not isinstance(no, int | Form):
+            return None
+        if isinstance(yes, int) and isinstance(no, Form) and self.words.predicate(no) and yes in (0, 1):
+            return self._either(p, yes, no)
+        for sign in (1, -1):
+            more = times(plus(yes, times(no, -1)), sign)
+            if isinstance(more, Form) and self.words.predicate(more):
+                return plus(no, times(self.both(p, more), sign))
+        return None
 
     def _wide(self, x: Number, bits: int) -> bool:
         """Whether nothing is known of a number."""
@@ -153,6 +168,8 @@ class Arithmetic:
         elif isinstance(x, Bits):
             yield self.words.made(("word", self.key(x)), 0, (1 << 32) - 1), known
         else:
+            for word in () if isinstance(x, int) else known.keys() & x.terms.keys():
+                x = given(x, word, known[word])
             yield x, known
 
     # ------------------------------------------------------------ exchanges
