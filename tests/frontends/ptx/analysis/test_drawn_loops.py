@@ -381,11 +381,15 @@ def drawn(draw: random.Random) -> Program:
 
 @dataclass(frozen=True)
 class Execution:
-    """By probe and register, what was held by visit and thread, and who came; where variables lie."""
+    """By probe and register, what was held by visit and thread, and who came.
+
+    ``places``: where variables lie; ``ended``: all threads have.
+    """
 
     words: Mapping[tuple[int, str], Words]
     seen: Mapping[tuple[int, str], Seen]
     places: Mapping[str, int]
+    ended: bool
 
 
 def data_of(draw: random.Random) -> tuple[list[int], int]:
@@ -400,7 +404,8 @@ def executed(program: Program, given: tuple[list[int], int], seed: int = 1) -> E
     out = buffer(np.zeros(VISITS * program.stride // 8 + 2, np.uint64))
     params = (out, buffer(np.array(given[0], np.uint32)), given[1])
     launch = Launch((BLOCK, 1, 1), params=params, watches=frozenset(), apart=True)
-    memory = run(program.text, "k", launch, seed=seed, limit=STEPS).memory(out)
+    done = run(program.text, "k", launch, seed=seed, limit=STEPS)
+    memory, ended = done.memory(out), done.harm is None and not done.limit
     places = dict(zip(PLACES, map(int, memory[:2].view(np.uint32)), strict=True))
     held = memory[2:].reshape(VISITS, program.probes, len(STORED), BLOCK, 2)
     words, seen = {}, {}
@@ -411,7 +416,7 @@ def executed(program: Program, given: tuple[list[int], int], seed: int = 1) -> E
         for p in range(program.probes):
             words[p, name] = held[:, p, n, :, 0] & mask
             seen[p, name] = mark[:, p, n] == 1
-    return Execution(words, seen, places)
+    return Execution(words, seen, places, ended)
 
 
 def probed(flow: Flow) -> Iterator[tuple[int, int, Reg]]:
@@ -442,6 +447,8 @@ def wrong(program: Program, one: Execution, two: Execution | None = None) -> Ite
             continue
         for found in claims.wrong(k, register, words, seen):
             yield found, probe, register.name
+        if one.ended and register.name == STORED[0] and not claims.comes_alike(k, seen):
+            yield "comes as often", probe, ""
         if two is not None and register.name[1] == "a":
             other = two.words[probe, register.name], two.seen[probe, register.name]
             for found in names_wrongly(claims, k, register, (words, seen), other, two.places):
