@@ -120,6 +120,7 @@ PARTS = {
     "frontends/ptx/analysis/test_distinct_places.py::test_other_places_may_not_be": 3,
     "frontends/ptx/analysis/test_distinct_places.py::test_places_are_apart_in_executions": 15,
     "frontends/ptx/analysis/test_distinct_places.py::test_ranks_are_distinct": 2,
+    "frontends/ptx/values/test_form_arithmetic.py::test_forms_say_what_executions_do": 4,
     "frontends/ptx/analysis/test_group_loads.py::test_what_one_lane_of_a_group_holds_may_be_read": 4,
     "frontends/ptx/analysis/test_integers.py::test_what_a_register_holds_is_what_the_isa_says": 4,
     "frontends/ptx/analysis/test_lane_ranks.py::test_a_leader_stores": 3,

@@ -149,6 +149,7 @@ def protocol_by(
 ) -> Protocol:
     """The protocol of a system by such claims; NotReadError where they do not hold."""
     start = Start(space, root, parameters(space, root), policy)
+    space.counts_turns = all(h.stride == 1 for c in claimed.claims for h in c.headers)
     for cls, parts in claimed.splits:
         space.path = root
         system = _parted(system, cls, parts)

@@ -122,13 +122,11 @@ class Graph:
     def turn(self, site: int, u: Term, n: Term) -> Term:
         """The turn that a contribution lands in or a wait means: phase ``turn div depth`` of its slot."""
         key = (site, u, n)
-        found = self.turns.get(key)
-        if found is None:
+        if key not in self.turns:
             op, depths = self.sites[site].op, self.shift.get(site, 0)
             moved = -depths if op.kind is Kind.WAIT else depths
-            found = op.index.put({"u": u, "n": n}) + self.p.rings[op.ring].depth * moved
-            self.turns[key] = found
-        return found
+            self.turns[key] = op.index.put({"u": u, "n": n}) + self.p.rings[op.ring].depth * moved
+        return self.turns[key]
 
     def threads(self, site: int) -> tuple[int, ...]:
         return self.p.roles[self.sites[site].role].threads

@@ -30,6 +30,10 @@ WARPGROUP = 4
 MOST_ADAPTED = 6
 
 
+class _InTurnError(Exception):
+    """Tiles are claimed to be taken in turn, but questions are asked about numbers of turns."""
+
+
 class Claims(Interface):
     """Where claims about agents come from; a class that is split there is split here too.
 
@@ -72,10 +76,14 @@ def protocol_of(
     claims.ready(space, root, start.names, 1)
     splits: list[tuple[int, tuple[int, ...]]] = []
     known: dict[ThreadClass, Claim] = {}
+    space.counts_turns = True
     for _ in range(MOST_SPLITS):
         space.path = root
         try:
             found = _claimed(start, system, claims, known)
+        except _InTurnError:  # whether a second agent has a tile is no number of turns
+            space.counts_turns = False
+            continue
         except LaneSplit as split:
             space.path = root
             system = system.refined(split)
@@ -98,6 +106,8 @@ def _claimed(
     apart: dict[int, set[int]] = {}
 
     def take(i: int, claim: Claim) -> None:
+        if start.space.counts_turns and takes_turns(claim):
+            raise _InTurnError
         reader, text = start.reader(system, i, claim)
         by_class[i] = (claim, text)
         apart[i] = reader.apart

@@ -150,6 +150,7 @@ class BlockRun:
         self.words = Words()
         self.values = Arithmetic(self.words)
         self.stores: list[SharedStore] = []
+        self.registers: list[dict[str, Number]] = []  # of each thread
         self._types = flow.function.registers
         self._cells = _Cells()
         self._phase = self._steps = 0
@@ -160,6 +161,7 @@ class BlockRun:
         self._possible()
         x, y, z = self.block
         threads = [_Thread(n) for n in range(x * y * z)]
+        self.registers = [t.registers for t in threads]
         waiting = threads
         while waiting:
             for t in waiting:
@@ -302,8 +304,7 @@ class BlockRun:
         (yes, left), (no, right) = sides
         for name in found.written:
             a, b = yes.get(name), no.get(name)
-            if a is not b:
-                registers[name] = self._merged(p, a, b, name)
+            registers[name] = self._merged(p, a, b, name)
         t.at = stop
         self._join(p, left, right)
 
