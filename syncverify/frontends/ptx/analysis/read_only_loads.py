@@ -40,10 +40,10 @@ def loads_anywhere(flow: Flow, origins: Origins) -> list[int]:
 
 
 def _loads(flow: Flow) -> Iterator[int]:
-    return (k for k, i in _executed(flow) if reads_only(i))
+    return (k for k, i in _executed(flow) if _reads_only(i))
 
 
-def reads_only(i: Instr) -> bool:
+def _reads_only(i: Instr) -> bool:
     return i.op == "ldu" or (i.op == "ld" and "nc" in i.mods)
 
 
@@ -68,4 +68,4 @@ def _place(i: Instr) -> Mem:
     return next(op for op in i.operands if isinstance(op, Mem))
 
 
-__all__ = ["loads_anywhere", "reads_only", "written_load"]
+__all__ = ["loads_anywhere", "written_load"]
