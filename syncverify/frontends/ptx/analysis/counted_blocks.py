@@ -63,6 +63,12 @@ def unacquired_read(
     return None
 
 
+def read_by_the_last(flow: Flow, counts: Collection[int], origins: Origins) -> dict[int, int]:
+    """Loads behind one of the atomics ``counts`` of what blocks write before it, by that atomic."""
+    found = _handed(flow, counts, origins, certain=True) if counts else iter(())
+    return {r: a for _, a, reads in found for r in reads if reaches(flow, a, r, _never)}
+
+
 def _handed(
     flow: Flow, counts: Collection[int], origins: Origins, *, certain: bool
 ) -> Iterator[tuple[int, int, list[int]]]:
@@ -232,6 +238,7 @@ __all__ = [
     "is_wide_fence",
     "only_counts",
     "reaches",
+    "read_by_the_last",
     "steering_counts",
     "unacquired_read",
     "unfenced_count",
