@@ -13,7 +13,7 @@ from syncverify.codegen.cache import Cache
 from syncverify.gate.matmul import Matmul
 from syncverify.matmul import Schedule, product
 from syncverify.matmul.cards import CARDS, H100, H200, Card, card_of
-from syncverify.matmul.choose import candidates, choose, forms, menu, predicted, proved_soon, ranked
+from syncverify.matmul.choose import candidates, choose, filling, forms, menu, predicted, proved_soon, ranked
 from syncverify.matmul.cost import Facts, Processors, counted, crossing, tile_name
 from syncverify.matmul.estimate import COLUMNS, Launch, columns, estimated, formula, table
 from syncverify.matmul.lower import stages_of
@@ -82,6 +82,18 @@ def test_no_form_leaves_half_of_its_tiles_empty() -> None:
     assert {s.tile_n for s in plain} == {32, 64, 96}
     plain = [s for s in menu(product(), sizes(8192, 32, 4096)) if not s.by_columns]
     assert not any(s.beside for s in plain)
+
+
+def test_tiles_fill_the_card() -> None:
+    """As many tiles as SMs, or nearly, of a width that the menu lacks, and none of them shared."""
+    sizes = {"M": 128, "N": 9856, "K": 6016}
+    assert (128, 1, 80) in filling(128, 9856, 132) and (64, 1, 152) in filling(128, 9856, 132)
+    found = [s for s in menu(product(), sizes) if (s.tile_m, s.tile_n) == (128, 80)]
+    assert {s.cluster for s in found} == {1, 2, 4} and {s.split_k for s in found} == {1}
+    for rows, blocks, width in filling(464, 14672, 132):
+        tiles = -(-464 // rows) * -(-14672 // width)
+        assert tiles <= 2 * blocks * 132 and width % 8 == 0
+    assert not filling(16384, 16384, 132)  # tiles for many turns
 
 
 def test_tiles_are_fitted_to_few_columns() -> None:
