@@ -176,9 +176,10 @@ def launches(problem: Problem, sizes: Mapping[str, int], multiprocessors: int) -
         staged = not own["M" if by_columns else "N"] % (16 // min(p.output_sizes))
         if by_columns and not staged:
             continue
+        facts, key = Facts.of(p), _key(p, staged)
         filled = filling(own["M"], own["N"], multiprocessors) if matrices(own) == 1 else ()
-        facts, every = Facts.of(p), _forms(*_key(p, staged), fitting(own["N"]), by_columns, filled)
-        some = [f for f in every if _suits(f.schedule, p, own, multiprocessors)]
+        every = (*_forms(*key, fitting(own["N"]), by_columns), *_filled_forms(*key, filled, by_columns))
+        some = dict.fromkeys(f for f in every if _suits(f.schedule, p, own, multiprocessors))
         found += [Launch(facts, f.schedule, f.stages, own) for f in some]
     return found
 
@@ -251,13 +252,22 @@ def _key(problem: Problem, staged: bool) -> _Key:
 @lru_cache(maxsize=256)
 def _forms(
     b_t: bool, prologue: bool, outputs: tuple[int, ...], rights: int, staged: bool,
-    widths: tuple[int, ...] = (), by_columns: bool = False, filled: tuple[tuple[int, int, int], ...] = (),
+    widths: tuple[int, ...] = (), by_columns: bool = False,
 ) -> tuple[_Form, ...]:  # fmt: skip
     """Every form that such problems allow; ``widths``: of tiles beside those of the menu, or by columns of
-    all. ``filled``: see ``filling``; blocks share none of these tiles."""
-    found = _made(b_t, prologue, list(outputs), rights, staged, _tiles(rights, widths, by_columns))
-    whole = _made(b_t, prologue, list(outputs), rights, staged, _filled(rights, filled, by_columns))
-    return tuple(dict.fromkeys([*found, *(f for f in whole if f.schedule.split_k == 1)]))
+    all."""
+    return tuple(_made(b_t, prologue, list(outputs), rights, staged, _tiles(rights, widths, by_columns)))
+
+
+@lru_cache(maxsize=256)
+def _filled_forms(
+    b_t: bool, prologue: bool, outputs: tuple[int, ...], rights: int, staged: bool,
+    filled: tuple[tuple[int, int, int], ...], by_columns: bool,
+) -> tuple[_Form, ...]:  # fmt: skip
+    """The forms of tiles whose widths are fitted to the SMs (``filling``); blocks share none of them."""
+    tiles = _filled(rights, filled, by_columns)
+    found = _made(b_t, prologue, list(outputs), rights, staged, tiles, splits=False)
+    return tuple(found)
 
 
 def _tiles(rights: int, widths: tuple[int, ...], by_columns: bool) -> Iterator[Schedule]:
@@ -282,14 +292,15 @@ def _filled(rights: int, filled: tuple[tuple[int, int, int], ...], by_columns: b
 
 
 def _made(
-    b_t: bool, prologue: bool, outputs: list[int], rights: int, staged: bool, tiles: Iterator[Schedule]
-) -> Iterator[_Form]:
+    b_t: bool, prologue: bool, outputs: list[int], rights: int, staged: bool, tiles: Iterator[Schedule],
+    splits: bool = True,
+) -> Iterator[_Form]:  # fmt: skip
     for tile in tiles:
         if tile.tile_n % 8 or (rights > 1 and tile.tile_n % (16 if b_t else 64)):
             continue
         resident = tile.resident
         for whole in _whole(tile, prologue, rights):
-            shared = _splits(whole) if resident == 1 and rights == 1 else ()
+            shared = _splits(whole) if splits and resident == 1 and rights == 1 else ()
             for s in (whole, *shared):
                 form = _stored(s, outputs, rights, staged, not b_t)
                 if form is not None:
