@@ -129,8 +129,8 @@ def test_blocks_of_an_sm_share_its_memory() -> None:
 
 @pytest.mark.parametrize(
     ("m", "n", "k", "layout", "split"),
-    [(4096, 2112, 7168, "KK", True), (304, 304, 30000, "KK", True), (8448, 8192, 8192, "KK", False),
-     (128, 7168, 2048, "KK", False)],
+    [(4096, 2112, 7168, "KK", False), (1024, 1024, 8192, "KK", True), (304, 304, 30000, "KK", True),
+     (8448, 8192, 8192, "KK", False), (128, 7168, 2048, "KK", False)],
 )  # fmt: skip
 def test_few_tiles_with_many_steps_are_shared(m: int, n: int, k: int, layout: str, split: bool) -> None:
     assert (choose(product(layout=layout), sizes(m, n, k), 132).split_k > 1) is split
