@@ -1048,6 +1048,8 @@ class Checker:
                 == 1,
                 "a barrier that is met in different ways",
             )
+            if len(some) == 1 and self.rings[some[0]]["level"] == 3:
+                continue
             orders = {i: self.order(some, i) for i in range(len(self.roles))}
             together = [set(orders)]
             if self.rings[some[0]]["level"] != 3:

@@ -14,7 +14,7 @@ from typing import Any
 from syncverify.base.diagnostics import Acceptance, KernelReport, Policy, ScopeKind, Verdict
 from syncverify.base.kernel_names import base_name
 from syncverify.base.source import InputError
-from syncverify.checker.kernel import Accepted
+from syncverify.checker.kernel.accept import Accepted
 from syncverify.checker.prover.parametric.concrete_checks import Problem
 from syncverify.checker.prover.parametric.result import ParametricResult
 from syncverify.checker.prover.parametric.strategy import problem_of
@@ -38,12 +38,18 @@ BESIDES = ("fragments of the tensor core, register pools, places in global memor
 def asked(
     source: SourceFile, facts: LaunchFacts, values: Mapping[str, int], reports: Iterable[KernelReport]
 ) -> list[KernelReport]:
-    """The reports, each proof with who accepted it."""
+    """The reports, each proof with who accepted it.
+
+    A kernel of PTX that the search leaves undecided at every size is proved if the kernel accepts a proof.
+    """
     kernels = {k.name: facts.apply(k)[0] for k in source.kernels}
     out: list[KernelReport] = []
     for r in reports:
         if r.verdict is not Verdict.PROVED:
-            out.append(r)
+            found = _by_events(source, facts, values, r) if r.verdict is Verdict.UNKNOWN else None
+            if found is not None and found.acceptance.kernel:
+                found = _followed(source, facts, values, found)
+            out.append(found if found is not None and found.acceptance.kernel else r)
             continue
         if r.name in kernels:
             found = _by_protocol(kernels[r.name], r)
@@ -128,7 +134,8 @@ def _by_events(
         return replace(
             r, acceptance=Acceptance(reason=f"it is not read as a protocol, or has no proof: {why}")
         )
-    return _read(r, lambda: InductionProof(tuple(shown)))
+    proved = r if r.verdict is Verdict.PROVED else found
+    return _read(proved, lambda: InductionProof(tuple(shown)))
 
 
 def _followed(

@@ -21,7 +21,7 @@ from syncverify.driver.ptx_check import Task, reports_of
 from syncverify.frontends.launch_facts import default_path
 from syncverify.frontends.ptx.exec.tables import layout
 from syncverify.frontends.ptx.launch.tensormap_boxes import InferredBoxes
-from syncverify.frontends.ptx.launch.usual_blocks import Block, narrowest_shared, usual_blocks
+from syncverify.frontends.ptx.launch.usual_blocks import Block, few_threads, narrowest_shared, usual_blocks
 
 RULE = "SV909"
 #: Steps for all blocks of a kernel; processor seconds, as a guard.
@@ -101,9 +101,18 @@ def room(task: Task) -> int:
 
 def usual(task: Task, scope: ScopeKind) -> Iterator[Tried]:
     """What a check says of each usual block in turn, as far as the budget goes."""
+    return _within_budget(task, scope, asked_blocks(task))
+
+
+def of_few_threads(task: Task, scope: ScopeKind) -> Iterator[Tried]:
+    """The same of blocks of few threads."""
+    return _within_budget(task, scope, few_threads(task.kernel.function))
+
+
+def _within_budget(task: Task, scope: ScopeKind, blocks: Iterable[Block]) -> Iterator[Tried]:
     try:
         with within(SECONDS), within_steps(STEPS):
-            yield from tried(task, scope, asked_blocks(task))
+            yield from tried(task, scope, blocks)
     except (OutOfBudgetError, InputError):
         return
 
@@ -143,4 +152,14 @@ def _others(found: Sequence[Tried], shown: Tried) -> str:
     return f"; tried too: {', '.join(others)}" if others else ""
 
 
-__all__ = ["RULE", "Tried", "asked_blocks", "room", "tried", "usual", "with_note", "written"]
+__all__ = [
+    "RULE",
+    "Tried",
+    "asked_blocks",
+    "of_few_threads",
+    "room",
+    "tried",
+    "usual",
+    "with_note",
+    "written",
+]

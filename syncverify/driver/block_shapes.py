@@ -10,7 +10,8 @@ Where nothing bounds a block, usual ones are asked in the same way. There are ma
 launched with, so more is demanded. A block that does not fit is put aside only if it has more threads than
 the largest array has elements, or no more than one that is proved, or if fewer rows of its length fit, where
 rows overlap. Else an index that is wrong by one would be proved for blocks of half the size. A refutation
-rests on a race of the same two lines in all of them.
+rests on a race of the same two lines in all of them. Where that is one statement, which writes a place twice,
+blocks of few threads are asked, too: if the largest in which none does is proved, it may be meant.
 
 See docs/decisions/block-size-from-a-bound.md.
 """
@@ -23,7 +24,16 @@ from math import prod
 
 from syncverify.base.diagnostics import Diagnostic, KernelReport, ScopeKind, Verdict
 from syncverify.base.reason import Cause, Reason, causes_of
-from syncverify.driver.block_proposals import Tried, asked_blocks, room, tried, usual, with_note, written
+from syncverify.driver.block_proposals import (
+    Tried,
+    asked_blocks,
+    of_few_threads,
+    room,
+    tried,
+    usual,
+    with_note,
+    written,
+)
 from syncverify.driver.ptx_check import Task, reports_of
 from syncverify.frontends.ptx.launch.usual_blocks import blocks_of, reads_thread_numbers
 
@@ -65,10 +75,24 @@ def _of_usual_blocks(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
             break  # no other block makes them agree, and the note has its block
     meant = [t for t in found if _may_be_meant(t)]
     apart = reads_thread_numbers(task.kernel.function)  # else one thread alone may be meant
-    if _all_proved(task, found, meant) or (apart and _one_race(meant)):
+    if _all_proved(task, found, meant):
         yield _with_blocks(meant)
-    else:
-        yield with_note(task, last, found)
+        return
+    if apart and _one_race(meant):
+        fewer = _with_places_of_their_own(task, scope) if all(t.overlaps for t in meant) else None
+        if fewer is None or fewer.report.verdict is not Verdict.PROVED:
+            yield _with_blocks(meant)
+            return
+        found.append(fewer)
+    yield with_note(task, last, found)
+
+
+def _with_places_of_their_own(task: Task, scope: ScopeKind) -> Tried | None:
+    """The largest block of few threads that do not write the same places in one statement.
+
+    Example: ``s[threadIdx.x & 15] = x`` is meant for 16 threads.
+    """
+    return next((t for t in of_few_threads(task, scope) if not t.overlaps), None)
 
 
 def _may_be_meant(t: Tried) -> bool:

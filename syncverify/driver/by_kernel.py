@@ -18,8 +18,8 @@ from syncverify.checker.induction import claims_text
 from syncverify.checker.induction.program import parameters, protocol_by
 from syncverify.checker.induction.quotients import Product, Quotient, with_size
 from syncverify.checker.induction.stepping import NotReadError
-from syncverify.checker.kernel import Rejected, UnreadableError, accept, read
-from syncverify.checker.kernel.proof import FORMAT
+from syncverify.checker.kernel.accept import Rejected, accept
+from syncverify.checker.kernel.proof import FORMAT, UnreadableError, read
 from syncverify.checker.open_launches import OpenLaunches, starts, symbols
 from syncverify.checker.outcome import Outcome
 from syncverify.driver.posed import Found, Posed

@@ -197,7 +197,7 @@ def _other_barriers(file: str, text: Lines, places: list[int]) -> Iterator[Repai
     named = {n: m for n in range(1, len(text.lines) + 1) if (m := _BARRIER_NAMED.search(text.code(n)))}
     for n in nearest(text, places):
         m = named.get(n)
-        if m is None or min(p - n if p >= n else _BEFORE + 1 for p in places) > _BEFORE:
+        if m is None or not any(0 <= p - n <= _BEFORE for p in places):
             continue
         line, base = text.lines[n - 1], m["base"]
         for other in sorted({x["n"] or "0" for x in named.values() if x["base"] == base}, key=int):

@@ -7,6 +7,7 @@ from typing import Any
 
 from syncverify.base.diagnostics import Diagnostic, Policy, Severity
 from syncverify.base.kernel_names import base_name
+from syncverify.frontends.ptx.analysis.counted_blocks import read_by_the_last, used_counts
 from syncverify.frontends.ptx.analysis.tile_barriers import TileMeeting
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.decode.global_access import space_of
@@ -73,6 +74,8 @@ def of_stores(program: Program) -> list[str]:
     found += [f"line {line}: an access stays inside dynamic shared memory" for line in steps]
     slots = sorted({program.sites[s].span.line for s in program.seen.unbounded_slots})
     found += [f"line {line}: atomics hand out fewer than 2**30 slots between two resets" for line in slots]
+    ranks = sorted({program.sites[s].span.line for s in program.seen.ranks_of_floats})
+    found += [f"line {line}: of the floats that are ranked for this place none is a NaN" for line in ranks]
     leave = sorted({program.sites[s].span.line for s in program.seen.leaves})
     found += [f"line {line}: barriers do not wait for threads that leave there" for line in leave]
     if leave:
@@ -225,21 +228,39 @@ def of_common(facts: PtxFacts, program: Program, asked: Iterable[tuple[Any, ...]
 
 
 def of_overlaps(facts: PtxFacts, program: Program) -> list[str]:
-    """That no thread reads what another one writes by accesses to global memory that have no events."""
+    """That no thread reads what another one writes by accesses to global memory that have no events, but for
+    the block that counts itself last."""
     followed = program.handing.accesses if program.handing is not None else {}
     index = {p.name for p in program.function.params}
-    flow, found = program.flow, {"ld": dict[str, int](), "st": dict[str, int]()}
+    flow, reads, writes = program.flow, dict[str, int](), dict[str, int]()
+    found = {"ld": reads, "st": writes, "discard": writes}
+    counted = read_by_the_last(flow, used_counts(flow), program.origins)
+    last: dict[str, tuple[int, int]] = {}
+
+    def line(k: int) -> int:
+        return program.module.span(program.body[k]).line
+
     for k, i in enumerate(program.body):
         if i.op not in found or k in followed or not space_of(i) or flow.block_of[k] not in flow.reached:
             continue
         for place in program.origins.of(i.operands[i.op == "ld"]):
-            if place.rpartition("+")[0] in index:
-                found[i.op].setdefault(place, program.module.span(i).line)
-    reads, writes = found["ld"], found["st"]
-    return [
+            if place.rpartition("+")[0] not in index:
+                continue
+            if k in counted:
+                last.setdefault(place, (line(counted[k]), line(k)))
+            else:
+                found[i.op].setdefault(place, line(k))
+    nobody = [
         f"line {writes[x]}: no other thread reads (line {reads[x]}) what is written through {name} there"
         for x in writes
         if x in reads
+        for name in _named(facts, program, [x])
+    ]
+    return nobody + [
+        f"line {writes[x]}: of other blocks, only the one that counts last (line {last[x][0]}) reads "
+        f"(line {last[x][1]}) what is written through {name} there"
+        for x in writes
+        if x in last
         for name in _named(facts, program, [x])
     ]
 

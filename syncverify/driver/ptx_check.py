@@ -27,6 +27,7 @@ from syncverify.driver.ptx_abstractions import (
 )
 from syncverify.driver.ptx_assumptions import (
     PLACED_BY_DATA,
+    ZERO_FLAGS,
     of_fenced_signals,
     of_tiles,
 )
@@ -38,9 +39,17 @@ from syncverify.driver.ptx_task import Checker, CheckTask, EntryCode
 from syncverify.driver.size_proposals import Bounds, proposed
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.analysis.address_ranges import AddressRanges
-from syncverify.frontends.ptx.analysis.counted_blocks import unacquired_read, unfenced_count, used_counts
+from syncverify.frontends.ptx.analysis.counted_blocks import (
+    read_by_the_last,
+    unacquired_read,
+    unfenced_count,
+    used_counts,
+)
+from syncverify.frontends.ptx.analysis.discards import read_after_discard
 from syncverify.frontends.ptx.analysis.fenced_signals import with_fenced_signals
+from syncverify.frontends.ptx.analysis.handover_detection import tensor_copies
 from syncverify.frontends.ptx.analysis.named_arrays import NamedArrays
+from syncverify.frontends.ptx.analysis.read_only_loads import loads_anywhere, written_load
 from syncverify.frontends.ptx.analysis.thread_values import ThreadValues
 from syncverify.frontends.ptx.analysis.tile_barriers import with_tile_barriers
 from syncverify.frontends.ptx.analysis.unset_paths import unset_paths
@@ -58,7 +67,7 @@ from syncverify.frontends.ptx.flow.warp_counts import counted_by_lane
 from syncverify.frontends.ptx.isa.validate import checked, without_rules
 from syncverify.frontends.ptx.launch.concretize import sizes_at
 from syncverify.frontends.ptx.launch.facts import VARIABLE, PtxFacts, demand_launch, ptx_facts
-from syncverify.frontends.ptx.launch.small_sizes import some_sizes
+from syncverify.frontends.ptx.launch.meant_launches import asked_launches, of_meant_axes
 from syncverify.frontends.ptx.launch.tensormap_boxes import InferredBoxes
 from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Module
 from syncverify.frontends.ptx.syntax.types import RANK
@@ -223,7 +232,8 @@ def reports_of(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
     if scope is ScopeKind.ALL and report.verdict is not Verdict.PROVED:
         yield finished(report)
     report = _in_arrays(k, report)
-    report = with_fewer_threads(k, _published(k, _with_plain_global(k, report)), check_launch)
+    report = _as_written(k, _published(k, _with_plain_global(k, report)))
+    report = with_fewer_threads(k, report, check_launch)
     yield finished(with_loops_that_end(k, report))
 
 
@@ -372,13 +382,13 @@ def _published(k: CheckTask, report: KernelReport) -> KernelReport:
     if report.verdict is not Verdict.PROVED or p is None or k.facts.grid == (1, 1, 1):
         return report
     if p.handing is not None:
-        return replace(report, undecided=k) if p.only_counts(p.handing) else report
+        return _of_the_last(k, report) if p.only_counts(p.handing) else report
     counts = used_counts(p.flow)
     written = unfenced_count(p.flow, counts, p.origins, certain=True)
     read = unacquired_read(p.flow, counts, p.origins, certain=True)
     at = read if written is None else written
     if at is None:
-        return report
+        return _of_the_last(k, report) if read_by_the_last(p.flow, counts, p.origins) else report
     span = k.module.span(p.body[at])
     text = f"{span}: " + (
         "the block that counts last may read here what others wrote, and no __threadfence() stands between "
@@ -392,6 +402,42 @@ def _published(k: CheckTask, report: KernelReport) -> KernelReport:
     return replace(report, verdict=Verdict.UNKNOWN, reason=why, diagnostics=(note, *report.diagnostics))
 
 
+def _of_the_last(k: CheckTask, report: KernelReport) -> KernelReport:
+    """A proof of a kernel in which the block that counts last goes on, with what it rests on: executions are
+    asked whether it is the last."""
+    taken = (ZERO_FLAGS, *of_meant_axes(k.facts, k.function))
+    return replace(report, undecided=k, assumptions=tuple(dict.fromkeys((*report.assumptions, *taken))))
+
+
+def _as_written(k: CheckTask, report: KernelReport) -> KernelReport:
+    """The report, if not a load may bring something else than its last write left in global memory: it goes
+    past what the kernel writes, or reads what it discarded. Else with what is assumed of such loads."""
+    p = k.code.compiled
+    if report.verdict is not Verdict.PROVED or p is None:
+        return report
+    found = written_load(p.flow, p.origins)
+    if found is not None:
+        load, write = (p.body[at] for at in found)
+        text = (
+            "ld.global.nc reads what has to stay the same while the kernel runs, and the kernel writes "
+            f"through the same pointer ({k.module.span(write)})"
+        )
+        return _undecided_at(k, report, load, text)
+    lost = read_after_discard(p.flow, p.origins)
+    if lost is not None:
+        discard, read = (p.body[at] for at in lost)
+        what = "what is destroyed here may be read afterwards, and nobody knows what it is then"
+        text = f"{what} ({k.module.span(read)})"
+        return _undecided_at(k, report, discard, text)
+    lines = sorted({k.module.span(p.body[at]).line for at in loads_anywhere(p.flow, p.origins)})
+    said = [f"line {line}: the kernel writes nothing of what ld.global.nc reads" for line in lines]
+    stores, loads = tensor_copies(p.flow)
+    if loads and any(at is None for _, at in (*stores, *loads)):
+        lines = sorted({k.module.span(p.body[at]).line for at, _ in stores})
+        said += [f"line {line}: no copy loads what is stored through the tensor map there" for line in lines]
+    return replace(report, assumptions=(*report.assumptions, *said))
+
+
 def _with_plain_global(k: CheckTask, report: KernelReport) -> KernelReport:
     """The report; or a refutation where blocks read what others write, with nothing to wait for.
 
@@ -403,26 +449,15 @@ def _with_plain_global(k: CheckTask, report: KernelReport) -> KernelReport:
     start = time.perf_counter()
     followed = k.abstracted(replace(k.abstraction, tracks_plain_global=True))
     released = any(a.flags & Flag.STRONG for a in p.exchanges.accesses.values())
-    known = None if released else with_pointers(k.facts, followed.code.program)
+    known = with_pointers(k.facts, followed.code.program)
     if known is not None:
         followed = followed.launched(known)
-    for facts in _some_launches(followed.facts):
+    for facts in asked_launches(followed.facts, followed.function):
         found = check_launch(followed.at(facts))
         if found.verdict is Verdict.REFUTED and found.stats.get("exchange"):
             found = replace(found, seconds=report.seconds + time.perf_counter() - start)
             return found if released else _in_no_order(report, found)
     return report
-
-
-def _some_launches(facts: PtxFacts) -> Iterator[PtxFacts]:
-    """The launch; or a few with small numbers for open sizes, at first those whose blocks lie in one row."""
-    if not facts.symbols() and all(isinstance(x, int) for x in facts.grid):
-        yield facts
-        return
-    row = {name: 1 for name in ("grid.y", "grid.z") if name in facts.symbols()}
-    if row:
-        yield from some_sizes(facts.bind(row))
-    yield from some_sizes(facts)
 
 
 def _in_no_order(report: KernelReport, found: KernelReport) -> KernelReport:

@@ -131,6 +131,7 @@ class EntryCode:
                 unwritten(facts, self.function),
                 any_data=chosen.data_as_words,
                 aligned=alignments(facts),
+                blocks_in_x=facts.grid[0] if isinstance(facts.grid[0], int) else None,
                 alone=facts.grid == (1, 1, 1),
                 turns=turns,
             )

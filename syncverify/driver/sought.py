@@ -31,14 +31,14 @@ from syncverify.base.diagnostics import (
     Verdict,
 )
 from syncverify.base.faults import do_without
-from syncverify.base.reason import Cause, causes_of
+from syncverify.base.reason import Cause, Reason, causes_of
 from syncverify.base.source import Span
 from syncverify.checker.prover.strategy import SEARCH, ReplayEffort
 from syncverify.driver.drawn_launch import DRAWS, Contract, Keeping, NoLaunchError, input_keeping
 from syncverify.driver.input_harm import Inputs
 from syncverify.driver.ptx_assumptions import ZERO_FLAGS
 from syncverify.driver.ptx_task import CheckTask, compiled
-from syncverify.driver.zero_launch import of_zeros, waits_for_blocks
+from syncverify.driver.zero_launch import OfZeros, of_zeros, waits_for_blocks
 from syncverify.frontends.ptx.exec.system import PtxSystem
 from syncverify.frontends.ptx.syntax.nodes import Module
 from syncverify.simulate.ptx import Harm, Launch
@@ -91,9 +91,14 @@ def sought(report: KernelReport, module: Module, effort: ReplayEffort = SEARCH) 
     start = time.perf_counter()
     zeros = None
     try:
-        zeros = _of_zeros(k, module, effort)
+        zeros = _of_zeros(k, module, effort, proved=proved)
+        if proved and zeros is not None and not zeros.refutes:
+            seconds = report.seconds + time.perf_counter() - start
+            return _contradicted(replace(report, seconds=seconds), zeros, module, k)
         asked = by_data(report) and not proved
-        found = zeros or (_by_input(report, k, module, effort) if asked else None)
+        zeros = zeros if zeros is not None and zeros.refutes else None
+        by_input = _by_input(report, k, module, effort) if asked and zeros is None else None
+        found = by_input if zeros is None else zeros.found
     except (OutOfBudgetError, MemoryError):
         raise
     except Exception as e:  # the report stays what it is, whatever its judge cannot do
@@ -103,8 +108,8 @@ def sought(report: KernelReport, module: Module, effort: ReplayEffort = SEARCH) 
     if found is None or found.harm is None:
         return replace(report, seconds=seconds)
     harm, how = found.harm, found.how
-    first = _finding(harm, module, k, "with zeros in memory, an execution" if zeros else "some input")
-    memory = "with zeros in memory" if zeros else "on an input that was drawn"
+    first = _finding(harm, module, k, "some input" if zeros is None else _executed(zeros))
+    memory = "on an input that was drawn" if zeros is None else f"with zeros in memory{_at_grid(zeros)}"
     granted = {*report.assumptions, *((ZERO_FLAGS,) if zeros else ())}
     return replace(
         report,
@@ -117,12 +122,34 @@ def sought(report: KernelReport, module: Module, effort: ReplayEffort = SEARCH) 
     )
 
 
-def _of_zeros(k: CheckTask, module: Module, effort: ReplayEffort) -> Confirmed | None:
+def _of_zeros(k: CheckTask, module: Module, effort: ReplayEffort, *, proved: bool) -> OfZeros | None:
     """Harm that blocks do which hand something over in memory that is zero at launch."""
     launch, program = compiled(k)
-    function = next(f for f in module.functions if f.name == k.function.name and f.entry)
-    found = of_zeros(k, module, function, Inputs(program, launch.block), effort)
-    return found if found is not None and found.harm is not None else None
+    return of_zeros(k, module, Inputs(program, launch.block), effort, proved=proved)
+
+
+def _executed(zeros: OfZeros) -> str:
+    return f"with zeros in memory, an execution{_at_grid(zeros)}"
+
+
+def _at_grid(zeros: OfZeros) -> str:
+    """The grid of the launch, where the launch file leaves it open."""
+    return "" if zeros.grid is None else f" of grid = [{', '.join(map(str, zeros.grid))}]"
+
+
+def _contradicted(report: KernelReport, zeros: OfZeros, module: Module, k: CheckTask) -> KernelReport:
+    """A proof that an execution contradicts, of a launch for which the kernel need not be meant."""
+    assert zeros.found.harm is not None
+    found = replace(_finding(zeros.found.harm, module, k, _executed(zeros)), severity=Severity.WARNING)
+    text = f"the kernel is right for some launches, and not for all: {found.message}"
+    why = Reason(f"{text}: give grid in a launch file", Cause.MISSING_FACT)
+    return replace(
+        report,
+        verdict=Verdict.UNKNOWN,
+        reason=why,
+        proof=None,
+        diagnostics=(found, *(d for d in report.diagnostics if d.rule != "SV902")),
+    )
 
 
 def _by_input(report: KernelReport, k: CheckTask, module: Module, effort: ReplayEffort) -> Confirmed | None:

@@ -13,13 +13,11 @@ that ``atomicCAS(lock, 1, 0)`` takes, and a store of 1 lets go, hangs with zeros
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from math import prod
 
-from syncverify.base.source import InputError
 from syncverify.checker.prover.strategy import ReplayEffort
 from syncverify.driver.drawn_launch import DRAWS, NoLaunchError, drawn_launch, set_by_the_host
 from syncverify.driver.input_harm import Inputs
@@ -28,15 +26,14 @@ from syncverify.frontends.ptx.analysis.fenced_signals import with_fenced_signals
 from syncverify.frontends.ptx.analysis.shared_polls import global_polls
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.exec.system import PtxSystem
-from syncverify.frontends.ptx.launch.facts import PtxFacts
-from syncverify.frontends.ptx.launch.small_sizes import some_sizes
+from syncverify.frontends.ptx.launch.facts import Grid
+from syncverify.frontends.ptx.launch.meant_launches import asked_launches, asks_extents
 from syncverify.frontends.ptx.syntax.nodes import Function, Module
 from syncverify.simulate.ptx import Harm, Launch
 from syncverify.simulate.ptx.confirm import Confirmed, Limits, confirm
-from syncverify.simulate.ptx.harm import Kind
+from syncverify.simulate.ptx.harm import OF_CONTENTS, Kind
+from syncverify.simulate.ptx.parameter_uses import pointers
 
-#: Clusters of an open grid, beside the fewest.
-_MORE = 5
 #: Clusters of a launch, at most: all of them run.
 _MOST = 64
 #: Contents of the host's memory that are tried beside zeros.
@@ -48,49 +45,52 @@ def waits_for_blocks(program: Program) -> bool:
     return bool(global_polls(program.flow)) or (program.handing is not None and program.handing.waited)
 
 
+@dataclass(frozen=True, slots=True)
+class OfZeros:
+    """Harm of an execution with zeros in memory. ``refutes``: it is harm of what the kernel is meant for;
+    else it only contradicts a proof. ``grid``: that of the launch, where nothing gives it."""
+
+    found: Confirmed
+    refutes: bool
+    grid: Grid | None
+
+
 def of_zeros(
-    k: CheckTask, module: Module, function: Function, inputs: Inputs, effort: ReplayEffort
-) -> Confirmed | None:
-    """What executions with zeros in all memory show; None where they say nothing. Of an open grid a few small
-    ones are executed."""
+    k: CheckTask, module: Module, inputs: Inputs, effort: ReplayEffort, *, proved: bool
+) -> OfZeros | None:
+    """Harm that executions with zeros in all memory show; None where they show none. Of an open grid launches
+    are executed that the kernel may be meant for (``meant_launches``). ``proved``: any harm is asked for."""
     if inputs.program.handing is None or inputs.host_steers:
         return None
-    found: Confirmed | None = None
-    for facts in _launches(k.facts):
-        found = _of_one(k.at(facts), module, function, inputs, effort)
-        if found is not None and found.harm is not None:
+    function = next(f for f in module.functions if f.name == k.function.name and f.entry)
+    given = all(isinstance(e, int) for e in k.facts.grid)
+    any_refutes = given or asks_extents(function)
+    index = {p.name: n for n, p in enumerate(function.params)}
+    leads = {k.facts.leaf(index[p], at, 8).name for p, at in pointers(function)} - {""}
+    first: OfZeros | None = None
+    right = False
+    for facts in asked_launches(k.facts, function, leads):
+        made = _of_one(k.at(facts), module, function, inputs, effort)
+        if made is None:
+            continue
+        found, with_others = made
+        if found.harm is None:
+            right = right or found.ran
+        elif first is None or (with_others and not first.refutes):
+            first = OfZeros(found, with_others, None if given else facts.grid)
+        if first is not None and any_refutes and (first.refutes or proved):
+            return first
+        if right and not any_refutes and (not proved or first is not None):
             break
-    return found
-
-
-def _launches(facts: PtxFacts) -> Iterator[PtxFacts]:
-    """The launch; of an open grid a few, with all blocks in one row: nothing says that others are meant."""
-    if all(isinstance(x, int) for x in facts.grid):
-        yield facts
-        return
-    row = {name: 1 for name in ("grid.y", "grid.z") if name in facts.symbols()}
-    in_row = facts.bind(row) if row else facts
-    yield from islice(some_sizes(in_row), 1)
-    yield from _of_more_blocks(in_row)
-    yield from islice(some_sizes(in_row), 1, None)
-
-
-def _of_more_blocks(facts: PtxFacts) -> Iterator[PtxFacts]:
-    """A launch of some clusters more, if the facts allow it: two blocks may be as many as the text happens to
-    say. Example: ``if (atomicAdd(&done, 1) == 1) sum the parts;``."""
-    if "grid.x" not in facts.symbols():
-        return
-    try:
-        more = facts.bind({"grid.x": _MORE * (facts.cluster or (1, 1, 1))[0]})
-    except InputError:
-        return
-    yield from islice(some_sizes(more), 1) if more.symbols() else (more,)
+    if first is None:
+        return None
+    return first if not right or any_refutes else replace(first, refutes=False)
 
 
 def _of_one(
     k: CheckTask, module: Module, function: Function, inputs: Inputs, effort: ReplayEffort
-) -> Confirmed | None:
-    """The same of one launch."""
+) -> tuple[Confirmed, bool] | None:
+    """The same of one launch, and whether harm comes with other words behind pointers that steer, too."""
     of, program = compiled(k)
     clusters = 0 if of.grid is None else prod(of.grid) // of.ctas
     if program.handing is None or not 0 < clusters <= _MOST:
@@ -108,15 +108,15 @@ def _of_one(
     try:
         found = search(partial(drawn_launch, module, function, k.facts, system), DRAWS)
         if found.harm is None or not inputs.pointers_steer:
-            return found
+            return found, True
         others = (set_by_the_host(module, function, k.facts, system, n) for n in range(_CONTENTS))
-        return found if all(search([x].__getitem__, 1).harm for x in others) else None
+        return found, all(search([x].__getitem__, 1).harm for x in others)
     except NoLaunchError:
         return None
 
 
 def _counts(harm: Harm) -> bool:
-    return harm.kind in (Kind.HANG, Kind.RACE)
+    return harm.kind in (Kind.HANG, Kind.RACE) or harm.section in OF_CONTENTS
 
 
-__all__ = ["of_zeros", "waits_for_blocks"]
+__all__ = ["OfZeros", "of_zeros", "waits_for_blocks"]

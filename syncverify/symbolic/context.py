@@ -85,6 +85,7 @@ class SymbolicContext:
     def __init__(self, round_robin: RoundRobin | None = None, *, may_havoc: bool = True) -> None:
         self.round_robin = round_robin
         self.may_havoc = may_havoc
+        self.counts_turns = True  # loops by extents of the grid ask about numbers of iterations
         self.symbols: list[Symbol] = []
         self.path = PathCondition(self)
         self.is_speculative = False

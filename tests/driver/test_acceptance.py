@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,14 @@ from syncverify.cli.main import run
 from syncverify.driver import files
 from syncverify.driver.acceptance import asked
 from syncverify.driver.certificates import RejectedError, dumps, protocols, resealed
-from syncverify.frontends.launch_facts import NO_FACTS, facts_for
+from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts, facts_for
+from tests.checker.induction import bases
+from tests.checker.induction.bases import BEGUN, PTX_FACTS, changed
 from tests.checker.induction.test_read import RING
 from tests.checker.prover.rings.kernels import GOOD
 
 PTX = Path(__file__).parents[2] / "corpus" / "ptx"
+RING_OF_PTX = Path(bases.__file__).with_name("ring.ptx")
 
 
 @pytest.fixture(scope="module")
@@ -106,3 +110,24 @@ def test_the_command_line_requires_the_kernel(capsys: pytest.CaptureFixture[str]
     assert run(["check", good, *strict, "--require", "kernel"]) == 3
     assert "not accepted by the kernel" in capsys.readouterr().out
     assert run(["check", str(PTX / "one_fence.bad.ptx"), "--require", "kernel"]) == 1
+
+
+def test_what_the_search_leaves_undecided_the_kernel_may_accept() -> None:
+    source, facts = files.read_source(RING_OF_PTX), LaunchFacts({"*": PTX_FACTS})
+    (plain,) = files.check_source(source, facts=facts, scope=ScopeKind.ALL, repairs=False)
+    left = replace(plain, verdict=Verdict.UNKNOWN, reason="too many runs")
+    (found,) = asked(source, facts, {}, [left])
+    assert (found.verdict, found.accepted_by, found.reason) == (Verdict.PROVED, "kernel", None)
+    assert found.scope == plain.scope
+    text = dumps(files.certificates(source, facts, {}, [found]))
+    (done,) = files.recheck(text, "c.json", source, facts)
+    assert done.judged
+
+
+def test_what_the_kernel_does_not_accept_stays_undecided(tmp_path: Path) -> None:
+    path = tmp_path / "ring.ptx"
+    path.write_text(changed((BEGUN, BEGUN.replace("%r95", "1"))))
+    source, facts = files.read_source(path), LaunchFacts({"*": PTX_FACTS})
+    (plain,) = files.check_source(source, facts=facts, scope=ScopeKind.ALL, repairs=False)
+    left = replace(plain, verdict=Verdict.UNKNOWN, reason="too many runs")
+    assert asked(source, facts, {}, [left]) == [left]

@@ -119,3 +119,30 @@ def test_threads_that_nothing_tells_apart_may_be_one() -> None:
     alone = alone.replace("STEP", "0").replace("OFFSET", "0").replace("BYTES", "64")
     (one,) = check(module_text(alone, ".param .u64 k_out"))
     assert one.verdict is not Verdict.REFUTED
+
+
+#: Sixteen lanes reverse what they wrote; more of them write the same words.
+SIXTEEN = """
+    .shared .align 16 .b8 tile[64];
+    ld.param.u64 %rd1, [k_out];
+    mov.u32 %r1, %tid.x;
+    and.b32 %r2, %r1, 15;
+    shl.b32 %r3, %r2, 2;
+    mov.u32 %r4, tile;
+    add.u32 %r5, %r4, %r3;
+    st.shared.u32 [%r5], %r1;
+    WAIT
+    sub.u32 %r6, 60, %r3;
+    add.u32 %r6, %r4, %r6;
+    ld.shared.u32 %r7, [%r6];
+    st.global.u32 [%rd1], %r7;
+    ret;
+"""
+
+
+@pytest.mark.parametrize(("wait", "verdict"), [("bar.sync 0;", "unknown"), ("", "refuted")])
+def test_a_block_of_few_threads_may_be_meant(wait: str, verdict: str) -> None:
+    (found,) = check(module_text(SIXTEEN.replace("WAIT", wait), ".param .u64 k_out"), advice=False)
+    assert found.verdict == verdict
+    note = any("with block = [16] the kernel is proved" in d.message for d in found.diagnostics)
+    assert note == (verdict == "unknown")

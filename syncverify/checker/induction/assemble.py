@@ -84,6 +84,7 @@ class Assembly:
             self.count_meetings(part)
             if self.info.ctas > 1 and not _leaves_together(part):
                 raise NotReadError("a block of a cluster may leave while others still reach its memory")
+        self.count_shared_meetings()
         self.flags.in_order()
         every = [m for p in self.parts for some in p.made.values() for m in some]
         self.barriers(every)
@@ -163,6 +164,28 @@ class Assembly:
                     if m.op.kind in MEETINGS and {k.N - loop.lo, *m.op.guard} - {steps} == {steps - 1}:
                         f = self.fewer.setdefault(tiles.function, f"{tiles.function}_fewer")
                         m.op = replace(m.op, index=steps - 1 + apply(f, k.U))
+
+    def count_shared_meetings(self) -> None:
+        """Where agents that take tiles in turn come to one barrier, one ring counts the meetings of all."""
+        found: dict[k.Ring, list[tuple[TilesText, list[Made]]]] = {}
+        for part in self.parts:
+            for t in (t for t in part.text if isinstance(t, TilesText) and t.stride > 1):
+                here: dict[k.Ring, list[Made]] = {}
+                for m in (m for x in t.body if isinstance(x, StraightText) for m in part.made[id(x)]):
+                    ring = self.rings[m.op.ring] if m.op.kind in MEETINGS else None
+                    if ring is not None and ring.barrier and ring.level is k.Level.ALL:
+                        here.setdefault(ring, []).append(m)
+                for ring, some in here.items():
+                    found.setdefault(ring, []).append((t, some))
+        for number, (ring, each) in enumerate(found.items()):
+            name = f"{ring.barrier} in turn, {number}"
+            for t, some in each if len({t.first for t, _ in each}) > 1 else ():
+                self.rings[name] = ring
+                tile = k.U * t.stride + t.first
+                for i, m in enumerate(some):
+                    m.op = replace(m.op, ring=name, index=tile * len(some) + i)
+        used = {m.op.ring for p in self.parts for some in p.made.values() for m in some}
+        self.rings = {x: r for x, r in self.rings.items() if x in used or not r.named}
 
     def schemas(self) -> tuple[Term, ...]:
         out: dict[Term, None] = {}

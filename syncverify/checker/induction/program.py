@@ -12,6 +12,7 @@ from syncverify.checker.induction.assemble import Assembly, Part
 from syncverify.checker.induction.claims import Claim
 from syncverify.checker.induction.quotients import content, derived
 from syncverify.checker.induction.read import (
+    OWN,
     FallsError,
     FirstTurnsError,
     LoopText,
@@ -44,10 +45,13 @@ def cleaned(name: str) -> str:
 
 
 def parameters(space: SymbolicContext, root: PathCondition) -> dict[int, str]:
-    """The atoms that sizes are made of at the start, by name."""
+    """The atoms that sizes are made of at the start, by name; what readers made is none of them."""
     names: dict[int, str] = {}
     for a in range(len(space.symbols)):
-        if a in root.defs:
+        if a in root.defs or space.symbols[a].name.startswith(OWN):
+            continue
+        whole = space.parents.get(a)  # what it is a part of, perhaps on another path alone
+        if whole is not None and all(b != a for b, _ in root.defs.get(whole, (0, ()))[1]):
             continue
         said = content(space, root, a) if derived(space, a) else space.symbols[a].name
         if said is None:
@@ -145,6 +149,7 @@ def protocol_by(
 ) -> Protocol:
     """The protocol of a system by such claims; NotReadError where they do not hold."""
     start = Start(space, root, parameters(space, root), policy)
+    space.counts_turns = all(h.stride == 1 for c in claimed.claims for h in c.headers)
     for cls, parts in claimed.splits:
         space.path = root
         system = _parted(system, cls, parts)

@@ -46,6 +46,8 @@ Residue = tuple[int, int]
 
 #: Ends of a counter that are tried.
 MOST_ENDS = 4
+#: Begins the names of symbols that readers make: they are no sizes.
+OWN = "%"
 #: Counters behind tiles that agents take in turn: no name of a protocol, so that none of it may use them.
 BEHIND = var("%behind")
 
@@ -185,9 +187,9 @@ class Reader:
         self.headers = {h.place: h for h in self.claim.headers}
         self.space.path = self.root
         for name in (H, G, P, Y):
-            self.atoms[name] = self.space.symbol(name, 0, None)
+            self.atoms[name] = self.space.symbol(OWN + name, 0, None)
         for name in (K, Z):
-            self.atoms[name] = self.space.symbol(name, None, None)
+            self.atoms[name] = self.space.symbol(OWN + name, None, None)
 
     # ---------------------------------------------------------------- terms
 
@@ -229,7 +231,7 @@ class Reader:
         """The name of a register that moves by a size. Only loops outside tiles, and tiles, have such."""
         name = f"{MOVING}{header.place}_{slot}"
         if name not in self.atoms:
-            self.atoms[name] = self.space.symbol(name, None, None)
+            self.atoms[name] = self.space.symbol(OWN + name, None, None)
             self.strides[name] = Stride(header.place)
         return name
 
@@ -502,7 +504,7 @@ class Reader:
         if isinstance(old, tuple):
             return tuple(map(self.unknown, old))
         if isinstance(old, int | Value):
-            return self.space.symbol("any", None, None)
+            return self.space.symbol(OWN + "any", None, None)
         return old
 
     def arrive_behind(self, leaf: Leaf, header: Header, steps: Any, tile: Any, others: int) -> None:

@@ -207,6 +207,8 @@ def shared_barriers(g: Graph) -> None:
     for name, ring in g.p.rings.items():
         if ring.barrier:
             barriers.setdefault(ring.barrier, []).append(name)
+    # one ring of all threads counts all meetings, which O1 orders
+    barriers = {b: x for b, x in barriers.items() if len(x) > 1 or g.p.rings[x[0]].level is not Level.ALL}
     for barrier, rings in barriers.items():
         kinds = {(g.p.rings[x].level, g.p.rings[x].count, g.p.rings[x].named) for x in rings}
         if len(kinds) > 1:

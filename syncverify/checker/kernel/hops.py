@@ -114,9 +114,10 @@ class Graph:
 
     def exists(self, step: Step) -> tuple[Term, ...]:
         key = (step.site, step.u, step.n)
-        if key not in self.there:
-            self.there[key] = tuple(exists(self.sites[step.site], step.u, step.n))
-        return self.there[key]
+        found = self.there.get(key)
+        if found is None:
+            found = self.there[key] = tuple(exists(self.sites[step.site], step.u, step.n))
+        return found
 
     def turn(self, site: int, u: Term, n: Term) -> Term:
         """The turn that a contribution lands in or a wait means: phase ``turn div depth`` of its slot."""

@@ -155,7 +155,8 @@ def check(p: Protocol, premises: list[Term], tree: Tree, needs: Needs, scope: fr
 
 def _all_follow(premises: list[Term], goals: Sequence[Term], by: Sequence[Sum]) -> None:
     for goal, shown in zip(goals, by, strict=True):
-        follows(premises, goal, shown)
+        if goal.parts or shown.multipliers or shown.divisor != 1 or goal.const < 0:
+            follows(premises, goal, shown)
 
 
 def scoped(p: Protocol, scope: frozenset[str], *terms: Term) -> None:

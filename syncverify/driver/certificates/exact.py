@@ -6,15 +6,17 @@ does not matter (docs/theory.md, section 5). ``judge`` judges it, and where it c
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable
 from typing import Any
 
-from syncverify.base.certificate_data import RejectedError, digest, listed, number, same, take
+from syncverify.base.certificate_data import RejectedError, listed, number, same, take
 from syncverify.base.diagnostics import Policy
 from syncverify.checker.kernel.exact import Follower, NotJudgedError
-from syncverify.checker.kernel.exact.data import compressed, plain
+from syncverify.checker.kernel.exact.data import plain
 from syncverify.driver.rechecked import Met
-from syncverify.model.events import Ev, Event, Footprint, LaneSplit, System, SystemInfo, Unanalysable
+from syncverify.model.events import Event, LaneSplit, System, SystemInfo, Unanalysable
 
 MOST_EVENTS = 5_000_000
 #: Of so many earlier runs it is asked whether they are a system's as well.
@@ -69,32 +71,20 @@ def described(whole: System, policy: Policy, runs: list[Follower], met: Met | No
 
 def _claims(info: SystemInfo, trace: list[list[Event]], phases: Phases) -> dict[str, Any]:
     """A run as a certificate has it."""
-    table: dict[Any, int] = {}
-    steps = [[table.setdefault(event, len(table)) for event in events] for events in trace]
     return {
         "classes": [[c.cta, c.warp, c.lanes] for c in info.classes],
         "barriers": [[b.cta, b.offset, b.name] for b in info.barriers],
-        "footprints": [_footprint(f) for f in info.footprints],
+        "footprints": _hashed([(f.memory, f.intervals, f.lanes) for f in info.footprints]),
         "sites": [[s.span.line, s.text] for s in info.sites],
-        "events": [[Ev(e[0]).name.lower(), *plain(e[1:])] for e in table],
-        "steps": _shared([compressed(s) for s in steps]),
+        "events": [_hashed(events) for events in trace],
         "phases": [[b, phase, *sides] for (b, phase), sides in sorted(phases.items())],
     }
 
 
-def _footprint(f: Footprint) -> list[Any]:
-    """Which memory, how many bytes of it, and a short hash of which these are, and whose: they are many."""
-    return [f.memory, f.bytes, digest([plain(f.intervals), plain(f.lanes)])[:16]]
-
-
-def _shared(lists: list[list[Any]]) -> list[Any]:
-    """Equal lists once: then the number of the first one."""
-    first: dict[str, int] = {}
-    out: list[Any] = []
-    for i, x in enumerate(lists):
-        at = first.setdefault(repr(x), i)
-        out.append(x if at == i else at)
-    return out
+def _hashed(entries: list[Any]) -> list[Any]:
+    """How many entries there are, and a short hash of them: they are derived again, and many."""
+    text = json.dumps(entries, separators=(",", ":"), default=int)
+    return [len(entries), hashlib.sha256(text.encode()).hexdigest()[:16]]
 
 
 def written(systems: Iterable[System | Unanalysable], policy: Policy) -> dict[str, Any]:

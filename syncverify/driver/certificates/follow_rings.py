@@ -9,7 +9,8 @@ from typing import Any
 from syncverify.base.certificate_data import RejectedError, listed, number, take
 from syncverify.base.diagnostics import Policy
 from syncverify.base.source import InputError
-from syncverify.checker.kernel import Rejected, UnreadableError
+from syncverify.checker.kernel.accept import Rejected
+from syncverify.checker.kernel.proof import UnreadableError
 from syncverify.checker.prover.rings.cases import accept_kernel, from_plain
 from syncverify.checker.prover.rings.certificate import from_dict
 from syncverify.checker.prover.rings.decide import every_choice, with_values

@@ -314,6 +314,20 @@ def note_read(m: Machine, f: Fragment, part: Part, size: int, strong: int = 0, w
         raise m.conflict(f, found, "a read", part.space)
 
 
+def written(part: Part, size: int) -> bool:
+    """Whether the launch has written some of the bytes."""
+    shadow = part.arena.shadow
+    return shadow is not None and bool(shadow.wrote[granules(part.at, size, shadow.granule)].any())
+
+
+def discarded(part: Part, size: int) -> bool:
+    """Whether some of the bytes were destroyed, and not written since."""
+    shadow = part.arena.shadow
+    if shadow is None or shadow.discarded is None:
+        return False
+    return bool(shadow.discarded[granules(part.at, size, shadow.granule)].any())
+
+
 def note_write(
     m: Machine,
     f: Fragment,

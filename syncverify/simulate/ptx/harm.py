@@ -19,6 +19,9 @@ class Kind(Enum):
 
 #: The section of an access to another block of the cluster that is not there, and why it is not.
 OF_A_CLUSTER = "cluster of cooperative thread arrays"
+#: Sections of reads of global memory that may bring other bytes than its last write left.
+READ_ONLY, DISCARD = "ld.global.nc", "discard"
+OF_CONTENTS = frozenset({READ_ONLY, DISCARD})
 EXITED, NOT_BEGUN = "has exited", "may not run yet"
 
 

@@ -11,12 +11,16 @@ from syncverify.simulate.ptx.addressing import (
     address,
     barrier_free,
     differing,
+    discarded,
+    granules,
     lanes_of,
     note_read,
     note_write,
     parts,
     space_of,
+    written,
 )
+from syncverify.simulate.ptx.harm import DISCARD, READ_ONLY
 from syncverify.simulate.ptx.ordering import read_flags, scope_of, write_flags
 from syncverify.simulate.ptx.program import VECTORS, Context, builder, vector_items
 from syncverify.simulate.ptx.syntax import Instr, Mem, Sym
@@ -31,6 +35,8 @@ _HINTS = frozenset(
         "L2::cache_hint",
      "L2::evict_normal", "L2::evict_first", "L2::evict_last", "unified"}
 )  # fmt: skip
+#: Bytes that ``discard`` destroys.
+_LINE = 128
 _ORDERS = frozenset({"relaxed", "acquire", "release", "volatile", "mmio", "cta", "cluster", "gpu", "sys"})
 _SPACES = frozenset(
     {
@@ -76,7 +82,7 @@ def _ld(c: Context, i: Instr) -> Step:
     step = bits // 8
     size = step * len(targets)
     strong = _strength(i)
-    acquires = "acquire" in i.mods
+    acquires, read_only = "acquire" in i.mods, "nc" in i.mods
 
     def run(f: Fragment, on: Lanes) -> Next:
         m = f.warp.machine
@@ -85,6 +91,10 @@ def _ld(c: Context, i: Instr) -> Step:
         for part in parts(m, f, space, a, on, size, size):
             barrier_free(m, f, part, size)
             note_read(m, f, part, size, strong, step)
+            if part.space == "global" and discarded(part, size):
+                raise m.undefined(f, "a load of what was discarded", DISCARD)
+            if read_only and part.space == "global" and written(part, size):
+                raise m.undefined(f, "a load of memory that this launch has written", READ_ONLY)
             for n in range(len(targets)):
                 loaded = part.arena.load(part.at + n * step, bits)
                 if strong and m.older is not None:
@@ -227,7 +237,7 @@ def _store_parameter(c: Context, found: tuple[str, int], bits: int, sources: lis
     return c.masked(run)
 
 
-@builder("prefetch", "prefetchu", "applypriority", "discard", "createpolicy")
+@builder("prefetch", "prefetchu", "applypriority", "createpolicy")
 def _hint(c: Context, i: Instr) -> Step:
     """Hints: they change nothing that a kernel may rely on."""
     if i.op == "createpolicy":
@@ -238,6 +248,25 @@ def _hint(c: Context, i: Instr) -> Step:
             return None
 
         return c.masked(policy)
-    if i.op == "discard":
-        raise c.fail("discard")
     return lambda f: None
+
+
+@builder("discard")
+def _discard(c: Context, i: Instr) -> Step:
+    """PTX ISA, discard: like a weak write of bytes that nobody knows."""
+    where = address(c, i.operands[0])
+
+    def run(f: Fragment, on: Lanes) -> Next:
+        m = f.warp.machine
+        for part in parts(m, f, "global" if "global" in i.mods else "generic", where(f.R), on, _LINE, _LINE):
+            if part.space != "global":
+                raise m.undefined(f, f"a discard in the {part.space} space", DISCARD)
+            note_write(m, f, part, _LINE)
+            for at in part.at:
+                part.arena.bytes[at : at + _LINE] = m.draw.integers(0, 256, _LINE, np.uint8)
+            if part.arena.shadow is not None:
+                part.arena.shadow.discard(granules(part.at, _LINE, part.arena.shadow.granule))
+            m.version += 1
+        return None
+
+    return c.masked(run)

@@ -53,6 +53,8 @@ class Shadow:
         ] = {}  # granule -> agent -> epoch, line, strong
         #: Whether a generic read (thread, epoch, line) had arrived before a clock: it needs no fence then.
         self.arrived: Callable[[int, int, int, Any], bool] | None = None
+        #: What a discard destroyed, and nobody has written since; None before the first.
+        self.discarded: npt.NDArray[np.bool_] | None = None
         self.place: npt.NDArray[np.int32] = np.zeros((2, 1), np.int32)  # by thread: block, cluster
 
     # -- what is known ------------------------------------------------------------------------------------
@@ -303,7 +305,20 @@ class Shadow:
         self.wrote[index] = packed
         self.write_line[index] = line
         self.write_strong[index] = strong
+        self._restore(index)
         return None
+
+    # -- what was discarded -------------------------------------------------------------------------------
+
+    def discard(self, index: Index) -> None:
+        """Takes what was just written for destroyed."""
+        if self.discarded is None:
+            self.discarded = np.zeros(len(self.wrote), np.bool_)
+        self.discarded[index] = True
+
+    def _restore(self, index: Index) -> None:
+        if self.discarded is not None:
+            self.discarded[index] = False
 
 
 class Writes(Shadow):
@@ -315,4 +330,5 @@ class Writes(Shadow):
     def writes(self, index: Index, packed: Any, line: int, *_access: Any, **_more: Any) -> Conflict | None:
         self.wrote[index] = packed
         self.write_line[index] = line
+        self._restore(index)
         return None

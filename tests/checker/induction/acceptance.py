@@ -11,7 +11,9 @@ from typing import Any
 
 from syncverify.base.diagnostics import Policy, ScopeKind, Verdict
 from syncverify.base.source import InputError
-from syncverify.checker.kernel import Accepted, Proof, Protocol, accept
+from syncverify.checker.kernel.accept import Accepted, accept
+from syncverify.checker.kernel.proof import Proof
+from syncverify.checker.kernel.protocol import Protocol
 from syncverify.checker.prover.parametric.concrete_checks import Problem
 from syncverify.checker.prover.parametric.result import ParametricResult
 from syncverify.checker.prover.parametric.strategy import problem_of

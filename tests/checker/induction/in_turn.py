@@ -76,6 +76,25 @@ def _ahead(text: str, access: str) -> str:
 
 
 AHEAD, BARE_AHEAD = _ahead(IN_TURN, _ACCESS), _ahead(BARE, "")
+_HAND_ON = "      mbarrier.arrive turn[1 - w]\n"
+_MEET = "      bar.sync 1, 64\n"
+
+
+def _of_two_warps(before: str, behind: str) -> str:
+    """The bare kernel with groups of two warps, and what they do before and behind the end of their turn."""
+    text = edited(BARE, "block [96]", "block [160]")
+    text = edited(edited(text, "warps 1..3 {", "warps 1..5 {"), "w = warp - 1", "w = ((warp - 1) // 2)")
+    for ring in ("turn[0]", "turn[1]", "empty[s]"):
+        text = edited(text, f"init {ring}, 32", f"init {ring}, 64")
+    return edited(text, _HAND_ON, before + _HAND_ON + behind)
+
+
+#: Both groups meet at one barrier, twice in each tile: before the other one's turn; behind that; one of each.
+MEETINGS = _of_two_warps(_MEET * 2, "")
+MISTAKES_OF_MEETINGS = {
+    "groups meet behind their turn": _of_two_warps("", _MEET * 2),
+    "groups meet once behind their turn": _of_two_warps(_MEET, _MEET),
+}
 _FEW, _STEP = {"B": 1, "N": 2, "R": 4}, {"B": 1, "N": 1, "R": 4}
 _LOOP = "for i in 0..N {\n        mbarrier.wait full"
 _PHASE = "      phase = (phase + q // 3) % 2\n      stage"
@@ -107,11 +126,21 @@ MISTAKES_AHEAD = {
 }
 SIZES = (
     dict.fromkeys(MISTAKES_AHEAD, _STEP)
-    | dict.fromkeys(MISTAKES, _FEW)
+    | dict.fromkeys(MISTAKES | MISTAKES_OF_MEETINGS, _FEW)
     | {
         "a group begins with the other's tile": {"B": 1, "N": 2, "R": 3},
         "a group begins with the slot of the other's tile, ahead": {"B": 1, "N": 1, "R": 3},
     }
 )
 
-__all__ = ["AHEAD", "BARE", "BARE_AHEAD", "IN_TURN", "MISTAKES", "MISTAKES_AHEAD", "SIZES"]
+__all__ = [
+    "AHEAD",
+    "BARE",
+    "BARE_AHEAD",
+    "IN_TURN",
+    "MEETINGS",
+    "MISTAKES",
+    "MISTAKES_AHEAD",
+    "MISTAKES_OF_MEETINGS",
+    "SIZES",
+]

@@ -13,7 +13,7 @@ import pytest
 from syncverify.base.diagnostics import Verdict
 from syncverify.checker.induction import read
 from syncverify.checker.induction.operations import essence
-from syncverify.checker.kernel import Protocol
+from syncverify.checker.kernel.protocol import Protocol
 from syncverify.checker.prover.parametric.strategy import problem_of
 from syncverify.checker.prover.rings.by_induction import NotReadError, protocols
 from syncverify.ir.text.parser import parse

@@ -14,7 +14,7 @@ from syncverify.checker.induction.claims import Claim, Form, Header
 from syncverify.checker.induction.claims_text import read as read_claims
 from syncverify.checker.induction.program import Claimed, protocol_by
 from syncverify.checker.induction.stepping import NotReadError
-from syncverify.checker.kernel.protocol import Protocol, Tiles
+from syncverify.checker.kernel.protocol import Protocol, Tiles, places
 from syncverify.checker.open_launches import starts, symbols
 from syncverify.checker.prover.parametric.concrete_checks import Problem
 from syncverify.checker.prover.parametric.strategy import problem_of
@@ -24,7 +24,17 @@ from syncverify.driver.ir import check_kernel
 from syncverify.ir.text.parser import parse
 from syncverify.symbolic.context import SymbolicContext
 from tests.checker.induction.acceptance import of_text
-from tests.checker.induction.in_turn import AHEAD, BARE, BARE_AHEAD, IN_TURN, MISTAKES, MISTAKES_AHEAD, SIZES
+from tests.checker.induction.in_turn import (
+    AHEAD,
+    BARE,
+    BARE_AHEAD,
+    IN_TURN,
+    MEETINGS,
+    MISTAKES,
+    MISTAKES_AHEAD,
+    MISTAKES_OF_MEETINGS,
+    SIZES,
+)
 
 #: This one is found soonest.
 QUICK = ("a group skips no tile",)
@@ -51,6 +61,20 @@ def _read_by(change: Callable[[Claim], Claim], text: str = BARE) -> Protocol:
     return protocol_by(space, path, system, changed, Policy.PRACTICAL)
 
 
+def _protocol(text: str) -> Protocol:
+    """What is read of the last case of a kernel."""
+    (kernel,) = parse(text, "met.syncir")
+    found = readings(problem_of(kernel, {}, lambda _: Verdict.UNKNOWN))
+    last: Protocol = [x.protocol for case in found for x in leaves(case)][-1]
+    return last
+
+
+def _two_counts(text: str) -> str:
+    """The second meeting waits for half of a group."""
+    first, second, rest = text.split("bar.sync 1, 64")
+    return f"{first}bar.sync 1, 64{second}bar.sync 1, 32{rest}"
+
+
 def _tiles(p: Protocol) -> set[tuple[int, int]]:
     return {(t.first, t.stride) for r in p.roles for t in r.body if isinstance(t, Tiles)}
 
@@ -62,14 +86,26 @@ def test_tiles_in_turn_are_read() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", [BARE, IN_TURN, BARE_AHEAD, AHEAD])
+@pytest.mark.parametrize("text", [BARE, IN_TURN, BARE_AHEAD, AHEAD, MEETINGS])
 def test_groups_that_take_tiles_in_turn_are_accepted(text: str) -> None:
     found = of_text(text)
     assert found.accepted, found
     assert {(0, 1), (0, 2), (1, 2)} in [_tiles(p) for p, _ in found.known]
 
 
-_EVERY = MISTAKES | MISTAKES_AHEAD
+def test_meetings_of_both_groups_are_of_one_ring() -> None:
+    p = _protocol(MEETINGS)
+    (ring,) = (x for x in p.rings if x.startswith("barrier 1"))
+    found = {str(s.op.index) for s in places(p)[0] if s.op.ring == ring}
+    assert found == {"4*u", "4*u + 1", "4*u + 2", "4*u + 3"}
+
+
+def test_meetings_of_several_counts_at_one_barrier_stay_apart() -> None:
+    counts = {r.count for r in _protocol(_two_counts(MEETINGS)).rings.values() if r.barrier}
+    assert {32, 64} <= counts
+
+
+_EVERY = MISTAKES | MISTAKES_AHEAD | MISTAKES_OF_MEETINGS
 
 
 @pytest.mark.parametrize("what", MISTAKES_AHEAD)

@@ -11,7 +11,7 @@ from syncverify.base.diagnostics import Policy, Verdict
 from syncverify.checker.induction.program import Claimed, parameters, protocol_by
 from syncverify.checker.induction.quotients import with_quotient
 from syncverify.checker.induction.stepping import NotReadError
-from syncverify.checker.kernel import Proof
+from syncverify.checker.kernel.proof import Proof
 from syncverify.checker.open_launches import symbols
 from syncverify.checker.prover.parametric.concrete_checks import Problem
 from syncverify.checker.prover.parametric.strategy import problem_of

@@ -12,8 +12,7 @@ import pytest
 from syncverify.base.diagnostics import Policy, Verdict
 from syncverify.checker.induction.claims import Claim, Form
 from syncverify.checker.induction.stepping import NotReadError
-from syncverify.checker.kernel import Protocol
-from syncverify.checker.kernel.protocol import Kind, Loop, Tiles, places
+from syncverify.checker.kernel.protocol import Kind, Loop, Protocol, Tiles, places
 from syncverify.checker.open_launches import symbols
 from syncverify.checker.prover.parametric.concrete_checks import Problem
 from syncverify.checker.prover.parametric.strategy import problem_of

@@ -15,13 +15,13 @@ from importlib import import_module
 from typing import Any
 from unittest.mock import patch
 
-from syncverify.checker.kernel import Proof, Protocol, hops
+from syncverify.checker.kernel import hops
 from syncverify.checker.kernel.accept import always
 from syncverify.checker.kernel.accounting import account_kinds
 from syncverify.checker.kernel.hops import Half, Program, Step, Turn
 from syncverify.checker.kernel.linear import ZERO, Sum, Term, equal, num, var
 from syncverify.checker.kernel.obligations import Constraints, Either, Owed, Reaches, impossible
-from syncverify.checker.kernel.proof import Along, Events, Follows, Grows
+from syncverify.checker.kernel.proof import Along, Events, Follows, Grows, Proof
 from syncverify.checker.kernel.protocol import (
     N2,
     U2,
@@ -29,6 +29,7 @@ from syncverify.checker.kernel.protocol import (
     J,
     Kind,
     Op,
+    Protocol,
     Registers,
     Ring,
     Role,

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from syncverify.checker.kernel import Proof, read
 from syncverify.checker.kernel.linear import num
+from syncverify.checker.kernel.proof import Proof, read
 from syncverify.checker.kernel.protocol import Kind, Loop, N, Op, Protocol, Role, Tiles, malformed
 from syncverify.checker.prover.protocols.written import proof as write
 

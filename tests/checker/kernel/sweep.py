@@ -12,7 +12,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from syncverify.checker.kernel import Accepted, Proof, Protocol, UnreadableError, accept, read
+from syncverify.checker.kernel.accept import Accepted, accept
+from syncverify.checker.kernel.proof import Proof, UnreadableError, read
+from syncverify.checker.kernel.protocol import Protocol
 from syncverify.checker.prover.protocols import NotFoundError, prove, search
 from tests.checker.kernel.ablation import RULES
 from tests.checker.kernel.explore import explore

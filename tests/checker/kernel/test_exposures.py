@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from syncverify.checker.kernel import Accepted, Rejected, accept
+from syncverify.checker.kernel.accept import Accepted, Rejected, accept
 from tests.checker.kernel.ablation import RULES
 from tests.checker.kernel.exposures import EXPOSURES, exposed
 from tests.checker.kernel.sweep import wrong_at

@@ -8,7 +8,8 @@ import random
 
 import pytest
 
-from syncverify.checker.kernel import Accepted, Rejected, accept, read
+from syncverify.checker.kernel.accept import Accepted, Rejected, accept
+from syncverify.checker.kernel.proof import read
 from syncverify.checker.kernel.protocol import Protocol
 from syncverify.checker.prover.protocols import NotFoundError, prove, search
 from syncverify.checker.prover.protocols.written import proof as write

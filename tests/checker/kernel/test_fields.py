@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from syncverify.checker.kernel import Accepted, Proof, Protocol, Rejected, accept
+from syncverify.checker.kernel.accept import Accepted, Rejected, accept
 from syncverify.checker.kernel.linear import num, var
+from syncverify.checker.kernel.proof import Proof
 from syncverify.checker.kernel.protocol import (
     Group,
     Kind,
@@ -17,6 +18,7 @@ from syncverify.checker.kernel.protocol import (
     Loop,
     N,
     Op,
+    Protocol,
     Registers,
     Ring,
     Role,

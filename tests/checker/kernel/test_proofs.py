@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from syncverify.checker.kernel import Proof, Rejected, UnreadableError, accept, read
+from syncverify.checker.kernel.accept import Rejected, accept
 from syncverify.checker.kernel.linear import RejectedError, Sum, Term, follows, num, var
-from syncverify.checker.kernel.proof import Follows
+from syncverify.checker.kernel.proof import Follows, Proof, UnreadableError, read
 from syncverify.checker.kernel.protocol import Protocol
 from syncverify.checker.kernel.trees import Absurd, Leaf, Residues, Split, check
 from syncverify.checker.prover.protocols import search

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from syncverify.checker.kernel import Accepted, Proof, Protocol, accept, hops
-from syncverify.checker.kernel.accept import _Kernel
+from syncverify.checker.kernel import hops
+from syncverify.checker.kernel.accept import Accepted, _Kernel, accept
 from syncverify.checker.kernel.hops import Drained, Half, Program, Same, Step, Turn
 from syncverify.checker.kernel.linear import ZERO, RejectedError, Sum, apply, equal, num, var
 from syncverify.checker.kernel.obligations import Either, Owed, impossible, owed
-from syncverify.checker.kernel.proof import Along, Events, Follows, SameEvent
+from syncverify.checker.kernel.proof import Along, Events, Follows, Proof, SameEvent
 from syncverify.checker.kernel.protocol import (
     N2,
     U2,
@@ -28,6 +28,7 @@ from syncverify.checker.kernel.protocol import (
     Level,
     Loop,
     Op,
+    Protocol,
     Registers,
     Ring,
     Role,

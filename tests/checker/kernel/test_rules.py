@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from syncverify.checker.kernel import Accepted, Protocol, accept
-from syncverify.checker.kernel.protocol import Kind, Loop, Ring
+from syncverify.checker.kernel.accept import Accepted, accept
+from syncverify.checker.kernel.protocol import Kind, Loop, Protocol, Ring
 from syncverify.checker.prover.protocols import NotFoundError, prove, search
 from tests.checker.kernel.families import S, plain
 from tests.checker.kernel.sweep import wrong_at

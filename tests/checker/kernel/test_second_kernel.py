@@ -11,8 +11,9 @@ import pytest
 
 from benchmarks.checker.second_kernel import why_not
 from syncverify.base.diagnostics import Policy
-from syncverify.checker.kernel import Accepted, Proof, Protocol, UnreadableError, accept, read
-from syncverify.checker.kernel.protocol import malformed
+from syncverify.checker.kernel.accept import Accepted, accept
+from syncverify.checker.kernel.proof import Proof, UnreadableError, read
+from syncverify.checker.kernel.protocol import Protocol, malformed
 from syncverify.checker.prover.protocols.written import proof as write
 from tests.checker.induction.acceptance import Ask, of_text
 from tests.checker.induction.test_clusters import PAIR

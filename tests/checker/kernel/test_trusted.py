@@ -13,8 +13,8 @@ from benchmarks.checker.trusted_lines import BESIDES, JUDGES, ROOT, code_lines, 
 #: Ratchets: lower them when something shrinks; to raise one is a decision that the commit explains.
 MOST = 1_499
 MOST_IN_ALL = {
-    "a kernel of PTX, every size": 7_728,
-    "a kernel of the IR with a number of stages, every other size": 9_619,
+    "a kernel of PTX, every size": 7_755,
+    "a kernel of the IR with a number of stages, every other size": 9_646,
     "a kernel of the IR whose number of stages is a parameter": 6_891,
 }
 
@@ -47,6 +47,9 @@ def test_comments_docstrings_and_blank_lines_do_not_count() -> None:
 def test_the_kernel_loads_no_search_and_no_solver() -> None:
     rooms = ("checker.prover", "checker.happens_before", "ir", "symbolic", "simulate", "frontends")
     heavy = ("z3", *(f"syncverify.{room}" for room in rooms))
-    code = f"import sys, syncverify.checker.kernel\nprint([m for m in sys.modules if m.startswith({heavy})])"
+    code = (
+        "import sys, syncverify.checker.kernel.accept\n"
+        f"print([m for m in sys.modules if m.startswith({heavy})])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -20,7 +20,7 @@ import pytest
 
 from syncverify.base.certificate_data import RejectedError
 from syncverify.base.diagnostics import Policy
-from syncverify.checker.kernel import Accepted
+from syncverify.checker.kernel.accept import Accepted
 from syncverify.checker.kernel.linear import Term
 from syncverify.checker.prover.rings.by_induction import shown_cases
 from syncverify.driver import by_kernel

@@ -311,8 +311,8 @@ def test_directed_schedules_follow_their_steps() -> None:
 
 def test_what_is_not_known_is_an_error_when_it_is_reached() -> None:
     out = buffer(np.zeros(4, np.uint32))
-    with pytest.raises(CannotExecute, match=r"line \d+, discard"):
-        execute("discard.global.L2 [%rd1], 128;", out)
+    with pytest.raises(CannotExecute, match=r"line \d+, mapa"):
+        execute("mapa.u32 %r3, %r1, 0;", out)
     with pytest.raises(CannotExecute, match="shraed"):
         execute("st.shraed.u32 [%r1], %r1;", out)
     assert execute("bra E; st.shraed.u32 [%r1], %r1; E:", out).harm is None
@@ -364,3 +364,20 @@ def test_loads_that_have_not_arrived_before_a_refill(before: str, kind: Kind | N
 def test_warps_may_write_one_value_in_any_order() -> None:
     assert harm_of(TILE + "st.shared.u32 [%r4], 5;") is None
     assert harm_of(TILE + "shr.u32 %r9, %r1, 5; st.shared.u32 [%r4], %r9;") is Kind.RACE
+
+
+@pytest.mark.parametrize(
+    ("text", "section"),
+    [
+        ("ld.global.nc.u32 %r3, [%rd1];", ""),
+        ("st.global.u32 [%rd1+64], %r1; ld.global.nc.u32 %r3, [%rd1];", ""),
+        ("st.global.u32 [%rd1], %r1; ld.global.nc.u32 %r3, [%rd1];", "ld.global.nc"),
+        ("discard.global.L2 [%rd1], 128; st.global.u32 [%rd1], 5; ld.global.u32 %r3, [%rd1];", ""),
+        ("st.global.u32 [%rd1], 5;\ndiscard.L2 [%rd1], 128;\nld.global.u32 %r3, [%rd1];", "discard"),
+    ],
+)
+def test_loads_that_do_not_bring_what_was_written(text: str, section: str) -> None:
+    found = execute(
+        f"setp.ne.u32 %p1, %r1, 0;\n@%p1 bra E;\n{text}\nE:", buffer(np.zeros(64, np.uint32))
+    ).harm
+    assert ("" if found is None else found.section) == section

@@ -16,7 +16,7 @@ from tests.simulate.ptx.support import apply, execute, kernel
 REFUSED = {
     "mma": 9, "wgmma.mma_async.sp": 10, "cp.async.bulk.tensor": 5,
     "wmma.load.a": 2, "wmma.load.b": 2, "wmma.mma": 2, "wgmma.mma_async": 2, "fma": 1, "cvta": 1, "cvta.to": 1,
-    "mapa": 1, "getctarank": 1, "discard": 1,
+    "mapa": 1, "getctarank": 1,
     "cp.reduce.async.bulk.tensor": 1, "wmma.load.c": 1, "wmma.store.d": 1, "wmma.mma.xor.popc": 1,
     "wmma.mma.and.popc": 1,
 }  # fmt: skip

@@ -239,6 +239,8 @@ def sent(w: Writer) -> Program:
     w.emit(f"@{p} bra {sender};", f"setp.ne.u32 {p}, {rank}, {target};", f"@{p} bra {end};")
     _receives(w, stages, rounds, "" if way == "plain" else str(size), source)
     w.emit(f"bra {end};", f"{sender}:")
+    if way == "bulk":  # one lane waits and copies: others could fall a phase behind
+        w.emit(f"setp.ne.u32 {p}, %lane, 0;", f"@{p} bra {end};")
     _sends(w, stages, rounds, way, size, target)
     w.emit(f"{end}:")
     if not w.wrong("no meeting at the end"):
@@ -300,9 +302,8 @@ def _sends(w: Writer, stages: int, rounds: int, way: str, size: int, target: int
         red = "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32"
         w.emit(f"{red} [{into}], {i}, [{bar}];")
     elif way == "bulk":
-        p = w.fresh("p")
         copy = "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes"
-        w.emit(f"setp.eq.u32 {p}, %lane, 0;", f"@{p} {copy} [{box}], [own], {size}, [{bar}];")
+        w.emit(f"{copy} [{box}], [own], {size}, [{bar}];")
     else:
         lines = [f"st.shared::cluster.u32 [{into}], {i};"]
         lines.append(f"mbarrier.arrive.release.cluster.shared::cluster.b64 _, [{bar}];")
@@ -467,7 +468,47 @@ def _takes(w: Writer, block: str, flags: str, one: str, threads: int, total: str
     w.emit(f"add.u32 {total}, {total}, {r};")
 
 
+def _row(w: Writer, block: str, threads: int, lane: str = "%thr") -> str:
+    """The address of a thread's word in the row of a block."""
+    row = w.fresh("d")
+    w.emit(f"mad.lo.u32 %tv, {block}, {threads}, {lane};", f"mul.wide.u32 {row}, %tv, 4;")
+    w.emit(f"add.s64 {row}, %out, {row};")
+    return row
+
+
+def grid_lock(w: Writer) -> Program:
+    """Blocks of a grid change rows that they share, under a lock in global memory."""
+    blocks, threads = w.draw.choice([2, 3]), w.draw.choice([32, 64])
+    w.params.append(Held(0))
+    prologue(w, [])
+    one, lock, old, q = w.fresh("p"), w.fresh("d"), w.fresh("r"), w.fresh("p")
+    again, past = w.label("W"), w.label("P")
+    w.emit(f"ld.param.u64 {lock}, [k_p2];", f"setp.eq.u32 {one}, %thr, 0;")
+    row = _row(w, w.number(0), threads)
+    scope = "cta" if w.wrong("a lock of the block alone") else "gpu"
+    takes, fence = w.draw.choice(["acquire", "acq_rel", "relaxed"]), f"fence.acq_rel.{scope};"
+    if w.wrong("a lock without an acquire"):
+        takes, fence = "relaxed", ""
+    w.emit(f"@!{one} bra {past};", f"{again}:", f"atom.{takes}.{scope}.global.cas.b32 {old}, [{lock}], 0, 1;")
+    w.emit(f"setp.ne.u32 {q}, {old}, 0;", f"@{q} bra {again};", fence if takes == "relaxed" else "")
+    w.emit(f"{past}:", "" if w.wrong("no barrier behind the lock") else "bar.sync 0;")
+    r = w.fresh("r")
+    change = [f"ld.global.u32 {r}, [{row}];", f"add.u32 {r}, {r}, %lane;", f"st.global.u32 [{row}], {r};"]
+    meets = "" if w.wrong("no barrier before the lock is let go") else "bar.sync 0;"
+    way = w.draw.choice(["release", "exch", "fence"])
+    let = {
+        "release": f"@{one} st.release.{scope}.global.u32 [{lock}], 0;",
+        "exch": f"@{one} atom.release.{scope}.global.exch.b32 {old}, [{lock}], 0;",
+        "fence": f"@{one} fence.acq_rel.{scope};\n    @{one} st.relaxed.{scope}.global.u32 [{lock}], 0;",
+    }[way]
+    if w.wrong("let go without a release"):
+        let = f"@{one} st.relaxed.{scope}.global.u32 [{lock}], 0;"
+    w.emit(*([meets, let, *change] if w.wrong("let go before the change") else [*change, meets, let]))
+    return replace(w.finished("grid lock", threads), blocks=blocks)
+
+
 ENGINE_FAMILIES: dict[str, Callable[[Writer], Program]] = {
     "operands": operands, "named copies": named_copies, "arrivals": arrivals, "sent": sent,
     "generic": generic, "matrices": matrices, "grid flags": grid_flags,
+    "grid lock": grid_lock,
 }  # fmt: skip

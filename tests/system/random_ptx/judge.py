@@ -199,12 +199,14 @@ def judge(p: Program, seconds: float = 20.0) -> Judged:
         harm = _beside(p)
     if how.startswith("cannot"):
         kind = how
-    elif harm is not None and harm.space == "global" and harm.kind is not Kind.STALE and not p.blocks:
+    elif harm is not None and harm.space == "global" and harm.kind not in _followed(p):
         kind = "outside of global memory"  # which the checker does not follow
     elif said == "proved" and harm is not None and _told(harm, contested):
         kind = "contested"  # a warning or an assumption tells of it
     elif said == "proved" and p.outcome and how == "none" and not found.warns and (apart := differs(p)):
         kind, why = "ends differ", apart
+    elif said == "proved" and harm is not None and _turns_alone(p, harm):
+        kind = "no end"  # that loops end is assumed
     elif said == "proved":
         kind = "agree" if how == "none" else "wrong proof" if harm is not None else "no end"
     elif said == "not replayed":
@@ -214,6 +216,24 @@ def judge(p: Program, seconds: float = 20.0) -> Judged:
     else:
         kind = "unknown, harm" if harm is not None else "unknown, none"
     return Judged(said, why, harm, kind)
+
+
+def _followed(p: Program) -> tuple[Kind, ...]:
+    """The kinds of harm in global memory that the checker looks for: races where blocks hand data over."""
+    return (Kind.STALE, Kind.RACE) if p.blocks else (Kind.STALE,)
+
+
+_WAITS = re.compile(r"\b(ld|ldu|atom|mbarrier|bar|barrier|cp|fence|membar|griddepcontrol|nanosleep)\.")
+
+
+def _turns_alone(p: Program, harm: Harm) -> bool:
+    """Whether threads hang in a loop that asks neither memory nor a barrier: it turns in one state."""
+    lines = [x.strip() for x in p.text.splitlines()]
+    head = next((n for n in range(harm.where.line - 2, -1, -1) if lines[n].endswith(":")), -1)
+    if harm.kind is not Kind.HANG or head < 0:
+        return False
+    back = [n for n, x in enumerate(lines) if n > head and x.endswith(f"bra {lines[head][:-1]};")]
+    return bool(back) and not any(_WAITS.search(x) for x in lines[head : back[-1]])
 
 
 def _told(harm: Harm, lines: frozenset[int]) -> bool:

@@ -32,6 +32,9 @@ BY_INPUT = (
     "changed_before_asked",
     "few_registers",
     "signs_of_numbers",
+    "open_grids",
+    "read_only_loads",
+    "discards",
 )
 #: One of so many is replayed on the second reader in every run.
 EVERY = 32
@@ -50,6 +53,7 @@ LONG = {
     "idioms": 4,
     "locks_of_blocks": 3,
     "loops_of_polls": 3,
+    "open_grids": 3,
     "places_behind_data": 2,
     "products_and_rings": 8,
     "readings": 6,

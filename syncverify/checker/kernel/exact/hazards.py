@@ -6,7 +6,7 @@ after it, represents.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from syncverify.base.certificate_data import RejectedError
@@ -56,9 +56,9 @@ class _Judged:
 
     lanes: LaneClass
     touch: Touch
-    at: str
+    at: Callable[[], str]
     together: bool
-    left: Sequence[LaneClass]
+    left: Callable[[], Sequence[LaneClass]]
     known: dict[int, bool] = field(default_factory=dict)
     over: dict[int, bool] = field(default_factory=dict)
 
@@ -85,13 +85,15 @@ class Memory:
         #: footprints by identity, and their bytes by block
         self.blocks: dict[int, tuple[Footprint, dict[int, list[tuple[int, int]]]]] = {}
 
-    def access(self, lanes: LaneClass, touch: Touch, at: str, left: Sequence[LaneClass]) -> None:
-        """Judges an access against all before it, then keeps it. ``left``: the classes that have not ended.
-        Raises RejectedError.
+    def access(
+        self, lanes: LaneClass, touch: Touch, at: Callable[[], str], left: Callable[[], Sequence[LaneClass]]
+    ) -> None:
+        """Judges an access against all before it, then keeps it. ``at``: names its place; ``left``: the
+        classes that have not ended. Raises RejectedError.
         """
         count = self.info.classes[touch.cls].count
         if touch.kind.writes and not touch.atomic and count > 1 and _own_overlap(touch, count):
-            raise RejectedError(at, f"{self.text(touch)}: lanes write the same bytes")
+            raise RejectedError(at(), f"{self.text(touch)}: lanes write the same bytes")
         judged = _Judged(lanes, touch, at, touch.kind.writes and self.may_meet(touch), left)
         fp, writes = touch.fp, touch.kind.writes
         if id(fp) not in self.blocks:
@@ -144,7 +146,7 @@ class Memory:
         classes know of that.
         """
         need = self.need(first, judged.touch)
-        return not judged.together or all(self.met(x, first, need, same=False) for x in judged.left)
+        return not judged.together or all(self.met(x, first, need, same=False) for x in judged.left())
 
     def need(self, first: Touch, touch: Touch) -> Need:
         """What a row asks for. K6 in practical mode: cp.async needs no fence before wgmma and bulk stores,
@@ -169,7 +171,7 @@ class Memory:
             return
         if first.kind is Access.GENERIC_READ and first.cls in self.products:
             raise NotJudgedError("reads that a wgmma may hand on (K8)")
-        raise RejectedError(at, f"{self.text(touch)}: {need.value} of {self.text(first)} is not shown")
+        raise RejectedError(at(), f"{self.text(touch)}: {need.value} of {self.text(first)} is not shown")
 
     def mutually_atomic(self, first: Touch, second: Touch) -> bool:
         """Whether both are strong, of one proxy, and their scopes include each other's thread (A3)."""
@@ -313,11 +315,13 @@ def _same_lanes(first: Footprint, second: Footprint, lo: int, hi: int) -> bool:
     """Whether each byte of ``lo..hi`` is touched by one lane only in both accesses together."""
     if not first.lanes or not second.lanes:
         return False
-    owner: dict[int, int] = {}
-    for a, b, lane in (*first.lanes, *second.lanes):
-        for byte in range(max(a, lo), min(b, hi)):
-            if owner.setdefault(byte, lane) != lane:
-                return False
+    owner, end = -1, lo
+    for a, b, lane in sorted((*first.lanes, *second.lanes)):
+        if a >= hi or b <= lo:
+            continue
+        if max(a, lo) < end and lane != owner:
+            return False
+        owner, end = lane, max(end, b)
     return True
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from syncverify.base.certificate_data import RejectedError
 from syncverify.checker.kernel.exact.hazards import NotJudgedError, Touch
@@ -181,8 +182,8 @@ class Mbarriers(State):
         b.waits[a.lanes.cls] = a.lanes.time
         self.note(b, b.done - 1, "wait", a)
         if b.done:
-            join(a.lanes.joined.happened, b.last.knowledge.happened)
             if flags & Flag.RELAXED:
+                join(a.lanes.joined.happened, b.last.knowledge.happened)
                 a.received = a.received or Knowledge()
                 a.received.join(b.last.knowledge)
             else:
@@ -258,7 +259,7 @@ class Mbarriers(State):
         if a.info.count > 1:
             self.initialize_alike(index)
         touch = Touch(Access.GENERIC_WRITE, a.lanes.cls, a.lanes.time, fp, a.event[1], barrier=True)
-        self.memory.access(a.lanes, touch, self.at(a), self.left())
+        self.memory.access(a.lanes, touch, partial(self.at, a), self.left)
 
     def initialize_alike(self, index: int) -> None:
         """Several lanes initialize a barrier, each with its own order to data in its bytes."""

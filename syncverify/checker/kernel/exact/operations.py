@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from syncverify.checker.kernel.exact.execution_barriers import Meetings
@@ -26,7 +27,7 @@ class Operations(Mbarriers, Meetings, TensorMaps):
         made = Touch(kind, a.lanes.cls, a.lanes.time, fp, a.event[1], **more)
         if fp.memory != a.info.cta:
             self.reach(a, made)
-        self.memory.access(a.lanes, made, self.at(a), self.left())
+        self.memory.access(a.lanes, made, partial(self.at, a), self.left)
         return made
 
     def over_barriers(self, number: int, fp: Footprint) -> tuple[int, ...]:

@@ -90,6 +90,17 @@ class Account:
         only = {i: self.alone(i, events, premises, some, done, pool) for i in self.sites}
         return _wrapped(wraps, Leaf(Events(tuple(events), only), tuple(sums)))
 
+    def begin(self, given: list[Term], depth: int, new: Introduction | None) -> Tree:
+        """The tree under what is given. ``new``: what is introduced before all else."""
+        s, premises = self.search, [*self.search.base, *given]
+
+        def below(more: list[Term], there: list[Sample], named: Named) -> Tree:
+            return self.build([*premises, *more], there, depth, frozenset(), frozenset({named}))
+
+        if new is not None:
+            return s.named(new, premises, s.meeting(given), below)
+        return self.build(premises, s.meeting(given), depth, frozenset(), frozenset())
+
     def nowhere(
         self, premises: list[Term], depth: int, done: frozenset[object], pool: frozenset[Named]
     ) -> Tree:
@@ -179,14 +190,11 @@ def trees(search: Search, ring: str, end: Term, only: str) -> dict[str, Tree]:
         search.left = MOST_NODES + 12 * len(some) ** 2
         account = Account(search, ring, some, turn, total)
         key = f"{what} {ring}"
+        each = {g.sites[i].op.index.parts.get("u", 0) for i in some}
+        several = what == "full" and len(each) == 1 and min(each) > 2  # meetings of each tile
+        new = NewResidue(J, min(each)) if several else None
         try:
-            out[key] = account.build(
-                [*search.base, *given],
-                search.meeting(given),
-                max(8, 2 * len(some) + 4),
-                frozenset(),
-                frozenset(),
-            )
+            out[key] = account.begin(given, max(8, 2 * len(some) + 4), new)
         except NotFoundError as e:
             raise NotFoundError(f"{key}: {e}") from None
     return out

@@ -102,7 +102,7 @@ class Alike:
                 made.twins.setdefault((s.op.label, s.role), i)
         return made
 
-    def like(self, i: int) -> Hashable:
+    def like(self, i: int) -> tuple[Any, ...]:
         """What a site has in common with those of like roles."""
         s = self.g.sites[i]
         op, ring = s.op, self.p.rings.get(s.op.ring)
@@ -142,6 +142,20 @@ class Alike:
         slots = tuple(str(self.g.sites[int(i)].op.touches[int(a)].slot) for i, a in touched)
         same = len({self.g.sites[i].role for i in o.sites})
         return "far", o.rule, re.sub(r"[\d.]+", "#", o.key), slots, tuple(self.look[i] for i in o.sites), same
+
+    def drained(self, o: Owed) -> Hashable:
+        """Obligations of one key differ in where indices are by numbers alone, as those of a drain do, one
+        for each slot. Few small sizes may meet one of them.
+        """
+
+        def shape(i: int) -> Hashable:
+            plain, *rest = self.like(i)
+            ring = self.p.rings.get(plain.ring or self.g.sites[i].op.ring)
+            slots = ring.depth.names() if ring is not None else frozenset()
+            index = Term({a: k for a, k in plain.index.parts.items() if a not in slots})
+            return replace(plain, index=index), *rest, self.g.sites[i].role, self.g.sites[i].op.ring
+
+        return "drained", o.rule, re.sub(r"[\d.]+", "#", o.key), tuple(map(shape, o.sites))
 
     def place(self, i: int) -> Hashable:
         role, op = self.g.sites[i].role, self.g.sites[i].op
@@ -212,7 +226,8 @@ class Alike:
 
     def keys(self, o: Owed) -> tuple[Hashable, ...]:
         """What obligations with like trees have in common, the likeliest first."""
-        return (self.key(o), self.near(o), self.far(o)) if _near(o) else (self.key(o),)
+        some = (self.key(o), self.near(o), self.far(o), self.drained(o))
+        return some if _near(o) else some[:1]
 
     def keep(self, o: Owed, tree: Tree) -> None:
         if not isinstance(o.goal, Reaches | Either):

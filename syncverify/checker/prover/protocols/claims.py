@@ -99,6 +99,9 @@ def _ends(g: Graph, ring: str, lands: Sequence[int]) -> list[Term]:
             found += [apply(f, c) if site.position.loops else c for f in _functions(g, i) for c in s.counts]
             if not g.p.prefix:
                 found += list(s.counts)
+            tiles = g.p.roles[site.role].body[site.position.segment // 2]
+            each, rest = divmod(site.op.index.parts.get("u", 0), getattr(tiles, "stride", 1))
+            found += [c * each for c in s.counts if each > 1 and not rest]
             own = (c for c in site.op.guard if c.parts.get("u") == -1)  # the first tiles alone
             found += [c.put(at_zero) + 1 + first for c in own]
         elif site.position.loops:

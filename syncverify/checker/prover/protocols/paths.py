@@ -212,7 +212,8 @@ class Steps:
             if u is not None:
                 yield u, ZERO
             elif b > 1:
-                hit = [x for x in self.counters(s) if self.samples and self._all_at(own, x, turn)]
+                some = [*self.counters(s), *(x for x, _, r in self.pool if r == b)]
+                hit = [x for x in some if self.samples and self._all_at(own, x, turn)]
                 yield from ((x, ZERO) for x in hit[:1])
                 if not hit and not rest.parts:
                     yield self.name(NewResidue(turn, b), rest.const), ZERO

@@ -47,7 +47,8 @@ def ranks(search: Search) -> dict[Key, Rank]:
 
     for late in itertools.product((1, 0), repeat=min(len(bare), 6)):
         ends = {i for i, x in zip(bare, late, strict=False) if x}
-        heads = [(num(blocks[i]), *_head(g, i, epochs, ends, stretches)) for i in range(len(g.sites))]
+        own = [_head(g, i, epochs, ends, stretches) for i in range(len(g.sites))]
+        heads = [(num(blocks[i]), *head) for i, head in enumerate(_met(g, own))]
         try:
             return _Levels(search, heads, requests(g)).ranks()
         except NotFoundError as e:
@@ -178,6 +179,26 @@ def _head(g: Graph, i: int, epochs: Sequence[int], ends: set[int], stretches: _S
         else:
             step, tile, late = _in_loops(s, stretches(s.role, epoch))
     return num(epoch), step, tile, num(late)
+
+
+def _met(g: Graph, heads: Sequence[Rank]) -> list[Rank]:
+    """The heads, where roles without loops come to meetings of others behind theirs: from there on they stand
+    where these do.
+
+    Example: the lanes that are not elected meet the elected one, which has made all copies before.
+    """
+    bare = {i for i, r in enumerate(g.p.roles) if not any(isinstance(x, Tiles | Loop) for x in r.body)}
+    out = list(heads)
+    at: dict[int, Rank] = {}
+    for i, s in enumerate(g.sites):
+        if s.role not in bare:
+            continue
+        others = g.of(s.op.ring, MEETINGS) if s.op.kind in MEETINGS else ()
+        behind = [heads[k] for k in others if g.sites[k].role not in bare and heads[k][3] == num(1)]
+        at[s.role] = behind[0] if behind else at.get(s.role, heads[i])
+        same = at[s.role][0] == heads[i][0]
+        out[i] = at[s.role] if same else heads[i]
+    return out
 
 
 def _in_tile(g: Graph, s: Site, ends: set[int]) -> tuple[Term, Term, int]:

@@ -24,8 +24,14 @@ from syncverify.symbolic.path_condition import PathCondition
 MOST_SPLITS = 64
 #: Claims of other classes that are tried for one.
 MOST_TRIED = 5
+#: Warps of a warpgroup.
+WARPGROUP = 4
 #: Times that one claim is changed to what registers hold.
 MOST_ADAPTED = 6
+
+
+class _InTurnError(Exception):
+    """Tiles are claimed to be taken in turn, but questions are asked about numbers of turns."""
 
 
 class Claims(Interface):
@@ -70,10 +76,14 @@ def protocol_of(
     claims.ready(space, root, start.names, 1)
     splits: list[tuple[int, tuple[int, ...]]] = []
     known: dict[ThreadClass, Claim] = {}
+    space.counts_turns = True
     for _ in range(MOST_SPLITS):
         space.path = root
         try:
             found = _claimed(start, system, claims, known)
+        except _InTurnError:  # whether a second agent has a tile is no number of turns
+            space.counts_turns = False
+            continue
         except LaneSplit as split:
             space.path = root
             system = system.refined(split)
@@ -92,16 +102,19 @@ def _claimed(
     tried first, and where the last turn of a loop stands apart for some, it does for all. ``known``: what
     held of classes before others parted.
     """
-    found: list[tuple[Claim, Text]] = []
-    apart: list[set[int]] = []
+    by_class: dict[int, tuple[Claim, Text]] = {}
+    apart: dict[int, set[int]] = {}
 
     def take(i: int, claim: Claim) -> None:
+        if start.space.counts_turns and takes_turns(claim):
+            raise _InTurnError
         reader, text = start.reader(system, i, claim)
-        found.append((claim, text))
-        apart.append(reader.apart)
+        by_class[i] = (claim, text)
+        apart[i] = reader.apart
 
-    for i, cls in enumerate(system.info.classes):
-        for claim in _likely(cls, known):
+    # what sizes decide is asked by some warp of each group, so that these come first
+    for i, cls in sorted(enumerate(system.info.classes), key=lambda x: x[1].warp % WARPGROUP != 0):
+        for claim in (*_in_turn(claims.before.get(cls), start), *_likely(cls, known)):
             try:
                 _adapting(partial(take, i), claim, claims)
                 break
@@ -120,16 +133,33 @@ def _claimed(
                 if cls not in claims.before:
                     raise
                 take(i, claims.before[cls])
-        claims.before[cls] = found[-1][0]
+        if cls not in claims.before or takes_turns(by_class[i][0]) or not takes_turns(claims.before[cls]):
+            claims.before[cls] = by_class[i][0]
         known.pop(cls, None)
-        known[cls] = found[-1][0]
-    everywhere = set[int]().union(*apart)
+        known[cls] = by_class[i][0]
+    found = [by_class[i] for i in sorted(by_class)]
+    everywhere = set[int]().union(*apart.values())
     for i, (claim, _) in enumerate(found):
         if everywhere & {h.place for h in claim.headers if h.late} - apart[i]:
             headers = tuple(replace(h, apart=h.place in everywhere and h.late) for h in claim.headers)
             claim = replace(claim, headers=headers)
             found[i] = (claim, start.read(system, i, claim))
     return found
+
+
+def _in_turn(before: Claim | None, start: Start) -> list[Claim]:
+    """What held on another path of tiles that are taken in turn, where their number of steps is a number on
+    this one: runs whose tiles have one step do not show that there are others between.
+    """
+    if before is None or not takes_turns(before):
+        return []
+    here = with_numbers(before, start)
+    return [here] if any(h.trip is not None and not h.trip.parts for h in here.headers) else []
+
+
+def takes_turns(claim: Claim) -> bool:
+    """Whether it is claimed that others take tiles between those of the agent."""
+    return any(h.stride > 1 for h in claim.headers)
 
 
 def _turns_alone(claim: Claim, before: Claim) -> bool:

@@ -137,7 +137,8 @@ class Search:
             return []
         tiles = max([1, *(value(c, e) for c in self.tops)])
         numbers = [x for x in e.values() if isinstance(x, int)]
-        steps = max([e[f](tiles) for f in self.p.prefix] + [tiles, *numbers]) + 5
+        meetings = max((s.op.index.parts.get("u", 1) for s in self.g.sites), default=1)  # of two tiles, say
+        steps = max([e[f](tiles) for f in self.p.prefix] + [tiles * meetings, *numbers]) + 5
         return plan.solutions(e, tiles, steps)
 
     def among_more(self, given: Sequence[Term]) -> list[Sample]:

@@ -13,8 +13,10 @@ from syncverify.checker.induction.claims import Claim
 from syncverify.checker.induction.program import parameters
 from syncverify.checker.induction.quotients import Product, Quotient, UnnamedSizeError, with_size
 from syncverify.checker.induction.stepping import NotReadError, SizeCaseError
-from syncverify.checker.kernel import Accepted, Proof, Protocol
+from syncverify.checker.kernel.accept import Accepted
 from syncverify.checker.kernel.hops import MEETINGS
+from syncverify.checker.kernel.proof import Proof
+from syncverify.checker.kernel.protocol import Protocol
 from syncverify.checker.open_launches import starts, symbols
 from syncverify.checker.prover.parametric.concrete_checks import Problem
 from syncverify.checker.prover.protocols import NotFoundError, prove

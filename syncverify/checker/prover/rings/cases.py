@@ -12,10 +12,10 @@ from typing import Any
 
 from syncverify.base.diagnostics import Policy
 from syncverify.base.source import InputError
-from syncverify.checker.kernel import Accepted, Proof, Rejected, UnreadableError, accept, read
+from syncverify.checker.kernel.accept import Accepted, Rejected, accept
 from syncverify.checker.kernel.linear import RejectedError, Sum, follows
 from syncverify.checker.kernel.linear import num as number
-from syncverify.checker.kernel.proof import FORMAT
+from syncverify.checker.kernel.proof import FORMAT, Proof, UnreadableError, read
 from syncverify.checker.prover.rings.extract import elections
 from syncverify.checker.prover.rings.fixed import with_fixed
 from syncverify.checker.prover.rings.linear import Lin, OutsideError, form, plain_form

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from syncverify.base.diagnostics import Policy
-from syncverify.checker.kernel import Proof
 from syncverify.checker.kernel.linear import Term
+from syncverify.checker.kernel.proof import Proof
 from syncverify.checker.kernel.protocol import Loop, Protocol, Tiles
 from syncverify.checker.prover.protocols import NotFoundError, prove, written
 from syncverify.checker.prover.protocols.multipliers import absurd, entails

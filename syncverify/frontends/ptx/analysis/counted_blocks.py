@@ -63,6 +63,12 @@ def unacquired_read(
     return None
 
 
+def read_by_the_last(flow: Flow, counts: Collection[int], origins: Origins) -> dict[int, int]:
+    """Loads behind one of the atomics ``counts`` of what blocks write before it, by that atomic."""
+    found = _handed(flow, counts, origins, certain=True) if counts else iter(())
+    return {r: a for _, a, reads in found for r in reads if reaches(flow, a, r, _never)}
+
+
 def _handed(
     flow: Flow, counts: Collection[int], origins: Origins, *, certain: bool
 ) -> Iterator[tuple[int, int, list[int]]]:
@@ -70,7 +76,7 @@ def _handed(
     body = flow.body
     reads = {k: at for k, i in enumerate(body) if (at := _read(i)) is not None}
     for k, i in enumerate(body):
-        if i.op != "st" or not _global(i) or flow.block_of[k] not in flow.reached:
+        if i.op not in ("st", "discard") or not _global(i) or flow.block_of[k] not in flow.reached:
             continue
         where = origins.of(_place(i))
         meet = _share if certain else _meet
@@ -232,6 +238,7 @@ __all__ = [
     "is_wide_fence",
     "only_counts",
     "reaches",
+    "read_by_the_last",
     "steering_counts",
     "unacquired_read",
     "unfenced_count",

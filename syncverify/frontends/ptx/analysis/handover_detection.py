@@ -159,7 +159,9 @@ def _read_back(flow: Flow, places: Sequence[int], origins: Origins, *, apart: bo
     """Whether some plain load may find what another thread's plain store left: all but loads of a place that
     the same threads store to, where no others store."""
     plain = [k for k in places if not semantics(flow.body[k]) & Flag.STRONG]
-    loads, stores = ([k for k in plain if flow.body[k].op in ops] for ops in (("ld", "ldu"), ("st",)))
+    loads, stores = (
+        [k for k in plain if flow.body[k].op in ops] for ops in (("ld", "ldu"), ("st", "discard"))
+    )
     names = {k: origins.of(_address(flow.body[k])) or frozenset({ANYWHERE}) for k in (*loads, *stores)}
     for k in loads:
         met = [j for j in stores if not apart or names[j] & names[k] or ANYWHERE in names[j] | names[k]]
@@ -668,7 +670,7 @@ def _mixed(flow: Flow, accesses: Collection[int], origins: Origins) -> int | Non
     it writes otherwise."""
     (_, writes), (_, loads) = bulk_copies(flow)
     if not writes and not loads:
-        return None
+        return _through_one_map(flow)
     seen = {k: origins.of(global_operand(flow.body[k])) for k in writes}
     others = [(k, origins.of(_address(flow.body[k]))) for k in accesses]
     others += [(k, origins.of(global_operand(flow.body[k]))) for k in loads]
@@ -677,9 +679,50 @@ def _mixed(flow: Flow, accesses: Collection[int], origins: Origins) -> int | Non
             return k
     for k in loads:
         of = origins.of(global_operand(flow.body[k])) - {ANYWHERE}
-        if any(of & o for j, o in others if flow.body[j].op in ("st", "red", "atom")):
+        if any(of & o for j, o in others if flow.body[j].op in ("st", "discard", "red", "atom")):
             return k
-    return None
+    return _through_one_map(flow)
+
+
+def _through_one_map(flow: Flow) -> int | None:
+    """A copy that writes through a tensor map by which the kernel loads, too. Maps at different places of
+    parameters lead to different memory."""
+    stores, loads = tensor_copies(flow)
+    read = {at for _, at in loads if at is not None}
+    return next((k for k, at in stores if at in read), None)
+
+
+#: Copies through tensor maps, each with the parameter in which its map lies and the byte; None: not known.
+TensorCopies = list[tuple[int, tuple[str, int] | None]]
+
+
+def tensor_copies(flow: Flow) -> tuple[TensorCopies, TensorCopies]:
+    """Those to global memory, and those from there."""
+    found: dict[bool, TensorCopies] = {True: [], False: []}
+    for k, i in enumerate(flow.body):
+        if i.op == "cp" and "tensor" in i.mods and "prefetch" not in i.mods:
+            at = next((o for o in i.operands if isinstance(o, Mem) and o.coords), None)
+            if at is not None and flow.block_of[k] in flow.reached:
+                found[spaces(i.mods)[:1] == ["global"]].append((k, _in_parameter(flow, k, at)))
+    return found[True], found[False]
+
+
+def _in_parameter(flow: Flow, k: int, op: Mem) -> tuple[str, int] | None:
+    """Where in which parameter an address leads that an instruction reads."""
+    base, offset = op.base, op.offset
+    for _ in flow.body:
+        if not isinstance(base, Reg):
+            break
+        k = flow.versions.writer[flow.versions.read(base.name, k)]
+        i = flow.body[k] if k >= 0 else None
+        if i is None or i.guard is not None or i.op not in ("mov", "cvt", "cvta", "add"):
+            return None
+        rest = i.operands[2] if i.op == "add" else Imm(0)
+        if not isinstance(rest, Imm):
+            return None
+        base, offset = i.operands[1], offset + rest.value
+    named = {p.name for p in flow.function.params}
+    return (base.name, base.offset + offset) if isinstance(base, Sym) and base.name in named else None
 
 
 def _address(i: Instr) -> Operand:
@@ -721,4 +764,11 @@ def _met(flow: Flow, places: Sequence[int], consumers: Collection[int], origins:
     return [k for k in places if head(next(iter(names[k]))) in kept]
 
 
-_USES = {"ld": "reads", "ldu": "reads", "st": "writes", "atom": "combines", "red": "combines"}
+_USES = {
+    "ld": "reads",
+    "ldu": "reads",
+    "st": "writes",
+    "discard": "writes",
+    "atom": "combines",
+    "red": "combines",
+}

@@ -148,7 +148,7 @@ class NamedArrays:
             i = self.flow.body[at] if at >= 0 else None
             if i is None:
                 continue
-            if i.op not in ("ld", "ldu"):
+            if i.op not in ("ld", "ldu", "atom"):  # what these bring is not made of their address
                 work += [versions.read(name, at) for name in sources(i)]
             elif _OUTSIDE.isdisjoint(i.mods):
                 return True  # what was kept in local memory may be such a place

@@ -42,15 +42,24 @@ from syncverify.model.events import Ev
 
 #: Ranks are less.
 _LANES = 32
+#: The group of stores at ranks (``distinct_places``); those of atomics have lower numbers.
+OF_RANKS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Where an access at a slot may begin, and its group; ``bounded``: no comparison limits the numbers."""
+    """Where an access at a slot may begin, and its group; ``bounded``: no comparison limits the numbers;
+    ``floats``: the slot is a rank among floats of which none is a NaN."""
 
     group: int
     places: Interval
     bounded: bool
+    floats: bool = False
+
+    @property
+    def ranked(self) -> bool:
+        """Whether it is a rank and not a number that an atomic brings: its bounds hold whatever data is."""
+        return self.group >= OF_RANKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,4 +199,4 @@ def _grouped(found: Mapping[int, _Candidate]) -> dict[int, Slot]:
     return slots
 
 
-__all__ = ["Slot", "Slots"]
+__all__ = ["OF_RANKS", "Slot", "Slots"]

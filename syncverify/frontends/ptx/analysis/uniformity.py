@@ -100,8 +100,10 @@ def agree(mask: int, numbers: Iterable[int]) -> bool:
 class Uniformity:
     """What the values of one function vary with, in blocks of one shape."""
 
-    def __init__(self, flow: Flow, block: Sequence[int]) -> None:
+    def __init__(self, flow: Flow, block: Sequence[int], blocks_in_x: int | None = None) -> None:
+        """``blocks_in_x``: of the grid, where that is a number."""
         self.flow = flow
+        self.blocks_in_x = blocks_in_x
         self.body = flow.body
         self.function: Function = flow.function
         self.block = tuple(block)
@@ -890,7 +892,9 @@ class Uniformity:
             bits = self._maybe_special(op.name)
             if bits < 2 * _SIGN:
                 return _Most(bits, 0 if op.name.startswith("%ntid") else _OF_THREADS)
-            return _Most(_MOST_WARPS, _OF_THREADS) if op.name == "%warpid" else _Most(_MANY, _OF_SIZES)
+            if op.name == "%warpid":
+                return _Most(_MOST_WARPS, _OF_THREADS)
+            return _Most(self._most_blocks(op.name), _OF_SIZES)
         if not isinstance(op, Reg):
             return _Most(None)
         name = op.name
@@ -911,6 +915,13 @@ class Uniformity:
         if not made.met:
             self._bounds[name] = made
         return made
+
+    def _most_blocks(self, name: str) -> int:
+        """The greatest number that a place in the grid, or an extent of it, may be; of one that is open, an
+        assumption on sizes."""
+        if self.blocks_in_x is None or not name.endswith(".x"):
+            return _MANY
+        return self.blocks_in_x - 1 if name == "%ctaid.x" else self.blocks_in_x
 
     def _result_of(self, i: Instr) -> _Most:
         """The same of what an instruction makes."""

@@ -26,6 +26,7 @@ class LaunchObservations:
     array_addressed    of those that are taken to stay inside the array that they name: its name
     dynamic_addressed  accesses whose steps lead through dynamic shared memory
     unbounded_slots    accesses at slots that comparisons alone limit
+    ranks_of_floats    accesses at ranks among floats
     trusted            where the kernel would stop itself, as is taken not to be
     leaves             where threads may leave, and are taken not to
     """
@@ -37,6 +38,7 @@ class LaunchObservations:
     array_addressed: dict[int, str] = field(default_factory=dict)
     dynamic_addressed: set[int] = field(default_factory=set)
     unbounded_slots: set[int] = field(default_factory=set)
+    ranks_of_floats: set[int] = field(default_factory=set)
     trusted: set[int] = field(default_factory=set)
     leaves: set[int] = field(default_factory=set)
 

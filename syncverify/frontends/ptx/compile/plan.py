@@ -30,6 +30,7 @@ from syncverify.frontends.ptx.analysis.copy_addresses import (
 )
 from syncverify.frontends.ptx.analysis.counted_blocks import only_counts
 from syncverify.frontends.ptx.analysis.dependent_launch import early_accesses, reads_unwritten
+from syncverify.frontends.ptx.analysis.distinct_places import distinct_places
 from syncverify.frontends.ptx.analysis.drop_global_effects import untracked
 from syncverify.frontends.ptx.analysis.early_returns import early_returns
 from syncverify.frontends.ptx.analysis.external_releases import exchanged, released_unseen
@@ -54,7 +55,7 @@ from syncverify.frontends.ptx.analysis.shared_pointers import names_shared, shar
 from syncverify.frontends.ptx.analysis.shared_polls import NO_TURNS, shared_flags
 from syncverify.frontends.ptx.analysis.shared_turns import shared_turns
 from syncverify.frontends.ptx.analysis.slice import Slice, slice_of
-from syncverify.frontends.ptx.analysis.slots import Slot, Slots
+from syncverify.frontends.ptx.analysis.slots import OF_RANKS, Slot, Slots
 from syncverify.frontends.ptx.analysis.strong_words import strong_words
 from syncverify.frontends.ptx.analysis.uniform_values import common_values
 from syncverify.frontends.ptx.analysis.uniformity import EVERY, Uniformity
@@ -101,7 +102,8 @@ class Plan:
     places of parameters that lead to nothing which it writes. ``any_data``: what shared memory holds, what
     barriers bring and what decides for whole warps are words, any of which they may be. ``aligned``: what
     pointers in parameters are multiples of, if not of 16; copies whose alignment the text shows then need no
-    address. ``turns``: atomics in shared memory of which each order is tried.
+    address. ``blocks_in_x``: of the grid, where that is a number. ``turns``: atomics in shared memory whose
+    orders are tried.
     """
 
     def __init__(
@@ -120,10 +122,12 @@ class Plan:
         *,
         any_data: bool = False,
         aligned: Multiples = NOTHING_SAID,
+        blocks_in_x: int | None = None,
         alone: bool = False,
         turns: Mapping[int, SharedTurn] = NO_TURNS,
     ) -> None:
         self.alone = alone  # the grid is one block
+        self.blocks_in_x = blocks_in_x
         self.turns = turns
         self.aligned = aligned
         self.module = module
@@ -508,15 +512,20 @@ class Plan:
         return cache(of)
 
     def shared_slots(self, block: Sequence[int], shared: Mapping[str, int]) -> Callable[[int], Slot | None]:
-        """By the site of an access to shared memory, its slot that an atomic hands out."""
+        """By the site of an access to shared memory, its slot that an atomic hands out, or a rank."""
         found = Slots(
             self.flow, LaneRanks(Collectives(self.flow, (), ()).masks, self.uniformity(block)), shared
         )
+        ranks = distinct_places(self.flow, block, shared)
 
         @cache
         def of(site: int) -> Slot | None:
             k = self._instruction(site)
-            return None if k is None else found.of(k)
+            slot = None if k is None else found.of(k)
+            rank = None if k is None or slot is not None else ranks.of(k)
+            if rank is None:
+                return slot
+            return Slot(OF_RANKS + rank.group, rank.places, bounded=True, floats=rank.floats)
 
         return of
 
@@ -654,7 +663,7 @@ class Plan:
         """What values vary with in blocks of a shape."""
         found = self._uniformity.get(tuple(block))
         if found is None:
-            found = self._uniformity[tuple(block)] = Uniformity(self.flow, block)
+            found = self._uniformity[tuple(block)] = Uniformity(self.flow, block, self.blocks_in_x)
         return found
 
     def elects_in_parts(self, block: Sequence[int]) -> bool:

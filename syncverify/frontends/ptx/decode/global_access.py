@@ -27,6 +27,8 @@ _SEMANTICS = {
     "volatile": Flag.STRONG,
     "mmio": Flag.STRONG,
 }
+#: Bytes that ``discard`` destroys.
+LINE = 128
 #: Comparisons by the predicate of ``setp``; those that hold where another fails; those with swapped sides.
 COMPARISONS = {
     "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
@@ -111,6 +113,8 @@ def signed(value: int, bits: int) -> int:
 
 def space_of(i: Instr) -> str:
     """``global``, ``generic``, or ``""`` for an instruction that cannot access global memory."""
+    if i.op == "discard":
+        return "global"  # generic addresses have to lead there, too
     if i.op not in _ACCESSES or "async" in i.mods or i.mods[:1] == ("bulk",):
         return ""
     for m in i.mods:
@@ -145,6 +149,8 @@ def decode_global(i: Instr, may_be_shared: bool) -> GlobalAccess | None:
     at = next((o for o in i.operands[:2] if isinstance(o, Mem)), None)
     if at is None:
         return None
+    if i.op == "discard":  # PTX ISA: like a weak write of a value that nobody knows
+        return GlobalAccess(Ev.GLOBAL_WRITE, at, (), LINE, space, Scope.GPU, 0, "", 32, LINE)
     type_ = i.mods[-1]
     bits = width(type_)
     n = next((int(m[1:]) for m in i.mods if m in ("v2", "v4", "v8")), 1)

@@ -141,13 +141,20 @@ class ClassContext:
         if found is None or t.certain or self.ctas > 1:
             return None
         places = found.places
-        inside = self.shared_start <= places.low and places.high + size <= self.shared_end
-        if not inside or places.low % size or places.step % size:
+        start, end, _ = t.kept(site, 0) or (self.shared_start, self.shared_end, "")
+        inside = start <= places.low and places.high + size <= end
+        array = None if inside or found.ranked else t.array(site)
+        if not (inside or array) or places.low % size or places.step % size:
             return None
+        if array is not None:
+            t.array_addressed[site] = array[2]
         t.doubt(site, why)
         if not found.bounded:
             t.unbounded_slots.add(site)
-        reached = Range(places.low, places.high + size - places.low)
+        if found.floats:
+            t.ranks_of_floats.add(site)
+        low, high = (places.low, places.high + size) if array is None else array[:2]
+        reached = Range(low, high - low)
         return (None if t.sure else reached), found.group
 
     def strided(self, site: int, address: Value, why: str, size: int) -> list[Range] | None:

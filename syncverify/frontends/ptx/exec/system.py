@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from itertools import count
 from typing import Any
 
@@ -66,7 +67,7 @@ class PtxSystem(SymbolicSystem):
     contexts: dict[tuple[int, int, int], ClassContext]
     starts: dict[tuple[int, int, int], list[Any]]
     stuck: list[str] = field(default_factory=list)  # why classes could not go on, in the discovery of splits
-    fingerprint: int = 0  # of the events that the discovery saw
+    fingerprint: bytes = b""  # a digest of the events that the discovery saw
     answered: bool = False  # whether it saw events whose answers may differ from run to run
     polled: bool = False  # whether looks are among these
     cut_short: bool = False  # whether it ended before its agents did
@@ -106,6 +107,7 @@ class PtxSystem(SymbolicSystem):
                 program.seen.unbounded_slots,
             )
             tables.array_addressed = program.seen.array_addressed
+            tables.ranks_of_floats = program.seen.ranks_of_floats
             tables.vary_with(program.varies(launch.block))
             tables.spread = program.spread(launch.block)
             tables.decided_alike = program.decided_alike(launch.block)
@@ -388,7 +390,7 @@ class PtxSystem(SymbolicSystem):
                 answers[i] = budget[i] + 1
             self.polled |= look
             self.answered |= look or token
-            self.fingerprint = hash((self.fingerprint, i, event))
+            self.fingerprint = _digest(self.fingerprint, i, event)
             if event[0] == Ev.ELECT:
                 context = agent.r[CONTEXT]
                 self.electing.add((context.first + context.cta, context.warp))
@@ -400,6 +402,11 @@ class PtxSystem(SymbolicSystem):
                 return True
         self.cut_short = True
         return False
+
+
+def _digest(before: bytes, agent: int, event: Event) -> bytes:
+    """The digest of some events and one more; ``hash`` would not do: that of -1 is that of -2."""
+    return blake2b(before + repr((agent, event)).encode(), digest_size=32).digest()
 
 
 def _open_dynamic(tables: Tables, program: Program, launch: Launch) -> None:

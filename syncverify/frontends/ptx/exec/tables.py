@@ -181,6 +181,7 @@ class Tables:
     kept: Callable[[int, int], tuple[int, int, str] | None] = field(default=lambda site, which: None)
     dynamic_addressed: set[int] = field(default_factory=set)  # sites whose steps lead through dynamic memory
     unbounded_slots: set[int] = field(default_factory=set)  # sites whose slots comparisons alone limit
+    ranks_of_floats: set[int] = field(default_factory=set)  # sites whose slots are ranks among floats
     dynamic_start: int | None = None  # where dynamic shared memory begins, if nobody gave its bytes
     #: of it only, by site and warp
     in_dynamic: Callable[[int, int], Reached] = field(default=lambda site, warp: ANYWHERE)

@@ -25,6 +25,7 @@ from syncverify.ir.consistency import Fact, demand, equals, within
 from syncverify.ir.expr import Binary, Expr, Int, Var, evaluate, names, substitute
 
 Size = int | Expr
+Grid = tuple[Size, Size, Size]
 #: Bytes of shared memory that a block can have.
 MOST_SHARED = 227 * 1024
 #: Threads of a warp: a block of no more has one row.

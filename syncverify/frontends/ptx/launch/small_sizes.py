@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from functools import lru_cache, partial, reduce
 from itertools import islice, product
 from math import prod
@@ -102,11 +102,15 @@ def _holds(constraint: Expr, values: dict[str, int]) -> bool:
         return False
 
 
-def some_sizes(facts: PtxFacts) -> Iterator[PtxFacts]:
-    """Launches of a few clusters with small numbers for all sizes, as far as some are found."""
+def some_sizes(facts: PtxFacts, pointers: Collection[str] = ()) -> Iterator[PtxFacts]:
+    """Launches of a few clusters with small numbers for all sizes, as far as some are found; ``pointers``:
+    open parameters that get none."""
     from syncverify.ir.solver import model
 
-    names_ = sorted(facts.symbols())
+    names_ = sorted(facts.symbols().keys() - set(pointers))
+    if not names_:
+        yield facts
+        return
     known, least = list(facts.constraints()), 0
     if not all(isinstance(e, int) for e in facts.grid):
         low, high = (n * prod(facts.cluster or (1, 1, 1)) for n in SEVERAL)

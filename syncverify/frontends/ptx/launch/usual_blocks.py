@@ -20,6 +20,12 @@ _USUAL: dict[int, tuple[Block, ...]] = {
     2: ((32, 8), (16, 16), (32, 32), (32, 4), (8, 8)),
     3: ((256, 1, 1), (8, 8, 4), (8, 8, 8), (32, 4, 2)),
 }
+#: Blocks of half a warp and less, which a kernel may be meant for though none is usual.
+_FEW: dict[int, tuple[Block, ...]] = {
+    1: ((16,), (8,), (4,), (2,)),
+    2: ((16, 2), (8, 4), (4, 4), (2, 2)),
+    3: ((4, 4, 4), (4, 4, 2), (2, 2, 2)),
+}
 #: The least threads of a row: blocks of narrower ones are not launched.
 _LEAST_ROW = 4
 #: What adds numbers of a thread up that are compared with 0.
@@ -44,6 +50,11 @@ def reads_thread_numbers(function: Function) -> bool:
 def usual_blocks(function: Function) -> tuple[Block, ...]:
     """Blocks to try for a kernel whose block nothing gives."""
     return _USUAL[dimensions(function)]
+
+
+def few_threads(function: Function) -> tuple[Block, ...]:
+    """Blocks of few threads, for a kernel that goes wrong with the usual ones."""
+    return _FEW[dimensions(function)]
 
 
 def blocks_of(threads: int) -> tuple[Block, ...]:
@@ -111,6 +122,7 @@ __all__ = [
     "Block",
     "blocks_of",
     "dimensions",
+    "few_threads",
     "narrowest_shared",
     "reads_rows",
     "reads_thread_numbers",

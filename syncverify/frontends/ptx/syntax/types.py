@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 #: Windows of the generic address space; see docs/ptx.md.
 WINDOW = 60
@@ -14,6 +15,7 @@ RANK = 24
 _TYPE = re.compile(r"([a-z]+?)(\d+)(x\d)?")
 
 
+@cache
 def width(type_: str) -> int:
     """Bits of a type, of all parts of a packed one; a predicate has one."""
     if type_ == "pred":
@@ -22,6 +24,7 @@ def width(type_: str) -> int:
     return int(m[2]) * int((m[3] or "x1")[1:]) if m else 32
 
 
+@cache
 def kind(type_: str) -> str:
     """u, s, b, f or pred."""
     if type_ == "pred":

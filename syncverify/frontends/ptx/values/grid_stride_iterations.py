@@ -21,8 +21,8 @@ _STEPS: WeakKeyDictionary[SymbolicContext, dict[int, tuple[int, int]]] = WeakKey
 
 
 def at_least(d: Any) -> bool:
-    """Whether a value is 0 or more. Turns that are read once each do not repeat, and ask for no number."""
-    step = _step(d) if isinstance(d, AffineTerm) and d.space.may_havoc else None
+    """Whether a value is 0 or more: asked as it stands where the context counts no turns."""
+    step = _step(d) if isinstance(d, AffineTerm) and d.space.counts_turns else None
     if step is None:
         return bool(d >= 0)
     space = d.space

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from syncverify.base.diagnostics import Policy
-from syncverify.checker.kernel import Accepted, Rejected
+from syncverify.checker.kernel.accept import Accepted, Rejected
 from syncverify.checker.prover.rings.cases import OutsideError, accept_kernel
 from syncverify.checker.prover.rings.prove_cases import NotFoundError, in_words, prove_kernel
 from syncverify.ir.text.parser import parse

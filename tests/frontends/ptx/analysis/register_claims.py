@@ -86,6 +86,8 @@ class Claims:
         m, r = remainder(self.flow, version) or (1, 0)
         if any(word % m != r for word in here):
             yield "remainder"
+        if bits > 16 and self.uniformity._positive(x) and any(word >> bits - 1 for word in here):
+            yield "sign"
         low = self.lowest.of_address(Mem(x), k)
         if low is not None and any(word < min(low, SHARED) for word in here):
             yield "the least"
@@ -127,6 +129,11 @@ class Claims:
                 yield name
         if not whole & TIME and _differ(whole & THREADS, words.ravel(), seen.ravel(), self.block):
             yield "varies with time"
+
+    def comes_alike(self, k: int, seen: Seen) -> bool:
+        """Whether threads that are said to come to an instruction equally often do, where all have ended."""
+        mask = self.uniformity.decided_by(k) & THREADS
+        return not _differ(mask, seen.sum(axis=0).astype(np.uint64), np.ones(self.block, np.bool_))
 
     def sums_up(self, k: int, x: Reg, held: Mapping[str, Words], words: Words) -> bool:
         """Whether a sum of registers is what threads hold, modulo 2**32; true where it holds others."""

@@ -113,9 +113,9 @@ mad.lo.u32 <a>, <v>, <T>, <a>
 mov.u32 <a>, (<a>|left|right|left+4|rows+64)
 selp.b32 <a>, <a>, <a>, <q>
 and.b32 <a>, <a>, -4
-shfl.sync.(idx|down|up|bfly).b32 <v>, <v>, (1|2|4|16), (31|7199), -1
+shfl.sync.(idx|down|up|bfly).b32 <v>, <v>, (1|2|4|16), (31|7199), (-1|%full)
 shfl.sync.bfly.b32 %x0, <v1>, (1|2|4|16), 31, -1; (add.u32|min.s32|max.u32|xor.b32) <v>, %x0, <v1>
-vote.sync.ballot.b32 <v>, <q>, -1
+vote.sync.ballot.b32 <v>, <q>, (-1|%full)
 st.shared.u32 [%own], <v>; ld.shared.(u32|s8|u8|u16) <v>, [%own]
 st.shared.v2.u32 [%own], {<v>, <v>}; ld.shared.v2.u32 {<v1>, <v2>}, [%own]
 st.local.u32 [kept], <v>; ld.local.(u32|s8|u16) <v>, [kept]
@@ -126,6 +126,18 @@ atom.shared.(add|max|exch).u32 <v>, [rows], <v>
 ld.global.(u32|u8|s16) <v>, [%to1]
 ld.global.(u32|nc.u32|u8|s8|u16) <v>, [%row]
 ld.param.u32 <v>, [n]""".splitlines()
+#: What passes write in another form: signs, guards, generic addresses, words that a thread loads again.
+PASSED = [
+    "or.b32 %x0, <v>, <v>; setp.(lt.s32 <q>, %x0, 0|ge.s32 <q>, %x0, 0|gt.s32 <q>, %x0, -1)",
+    "setp.(ne|lt).s32 %z0, %p0, 96; setp.ge.s32 %z1, <v>, 9;"
+    " (or|and).pred %z2, %z0, %z1; @(!|)%z2 st.shared.u32 [%own], <v>",
+    "setp.gt.s32 %z3, <v>, 3; @(!|)%z3 ld.shared.u32 <v>, [%own]",
+    "cvt.u64.u32 %g, %own; cvta.shared.u64 %g, %g;"
+    " st.(u32|u8) [%g], <v>; ld.(u32 <v>, [%g]|shared.u32 <v>, [%own])",
+    "mov.u64 %g, kept; cvta.local.u64 %g, %g; st.u32 [%g+8], <v>;"
+    " ld.(u32 <v>, [%g+8]|local.u32 <v>, [kept+8])",
+    "st.shared.u32 [%own], <v>; ld.shared.u32 <v>, [%own]",
+]
 TESTS = ["lt.s32", "le.s32", "gt.s32", "ge.s32", "lt.u32", "ge.u32", "hi.u32", "ls.u32", "eq.s32", "ne.s32"]
 #: What turns a loop's counter on.
 TURNS = [
@@ -163,10 +175,11 @@ HEAD = """.version 8.6
 .visible .entry k(.param .u64 out, .param .u64 in, .param .u32 n)
 {
 .reg .pred %q<4>; .reg .b32 %v<8>; .reg .b64 %d<4>; .reg .b16 %h<3>; .reg .f32 %f<3>; .reg .b32 %a<4>;
-.reg .b32 %m, %own, %p<9>, %x<2>, %t; .reg .b64 %m64, %row, %to<12>; .reg .b16 %m16; .reg .f32 %mf;
+.reg .b32 %m, %full, %own, %p<9>, %x<2>, %t; .reg .b64 %m64, %row, %g, %to<12>;
+.reg .pred %z<4>; .reg .b16 %m16; .reg .f32 %mf;
 .shared .align 4 .b8 left[64]; .shared .align 16 .b8 right[128]; .shared .align 8 .b8 own[512];
 .shared .align 4 .b8 rows[256]; .local .align 8 .b8 kept[16];
-mov.u32 %m, 1; mov.u64 %m64, 1; mov.u16 %m16, 1; mov.b32 %mf, 1; mov.u32 %v0, %tid.x;
+mov.u32 %m, 1; mov.u32 %full, -1; mov.u64 %m64, 1; mov.u16 %m16, 1; mov.b32 %mf, 1; mov.u32 %v0, %tid.x;
 ld.param.u64 %to0, [out]; ld.param.u64 %to1, [in]; shl.b32 %p0, %v0, 3; mov.u32 %p1, own;
 add.u32 %own, %p0, %p1;
 ld.global.u32 %v1, [%to1]; mul.wide.u32 %to2, %v0, 4; add.u64 %row, %to1, %to2; add.u64 %row, %row, 256;
@@ -223,9 +236,10 @@ class Program:
         return f"@{self.draw.choice(['', '!'])}{self.register('q')} "
 
     def move(self, *, guarded: bool) -> None:
-        lines = self.formed(self.draw.choice(MOVES)).split("; ")
+        form = self.draw.choice(MOVES if self.draw.random() < 0.85 else PASSED)
+        lines = self.formed(form).split("; ")
         guard = self.guard() if guarded else ""
-        self.lines += [f"{guard}{line};" for line in lines]
+        self.lines += [f"{line};" if line.startswith("@") else f"{guard}{line};" for line in lines]
 
     def probe(self) -> None:
         if self.probes >= MOST:
@@ -367,11 +381,15 @@ def drawn(draw: random.Random) -> Program:
 
 @dataclass(frozen=True)
 class Execution:
-    """By probe and register, what was held by visit and thread, and who came; where variables lie."""
+    """By probe and register, what was held by visit and thread, and who came.
+
+    ``places``: where variables lie; ``ended``: all threads have.
+    """
 
     words: Mapping[tuple[int, str], Words]
     seen: Mapping[tuple[int, str], Seen]
     places: Mapping[str, int]
+    ended: bool
 
 
 def data_of(draw: random.Random) -> tuple[list[int], int]:
@@ -386,7 +404,8 @@ def executed(program: Program, given: tuple[list[int], int], seed: int = 1) -> E
     out = buffer(np.zeros(VISITS * program.stride // 8 + 2, np.uint64))
     params = (out, buffer(np.array(given[0], np.uint32)), given[1])
     launch = Launch((BLOCK, 1, 1), params=params, watches=frozenset(), apart=True)
-    memory = run(program.text, "k", launch, seed=seed, limit=STEPS).memory(out)
+    done = run(program.text, "k", launch, seed=seed, limit=STEPS)
+    memory, ended = done.memory(out), done.harm is None and not done.limit
     places = dict(zip(PLACES, map(int, memory[:2].view(np.uint32)), strict=True))
     held = memory[2:].reshape(VISITS, program.probes, len(STORED), BLOCK, 2)
     words, seen = {}, {}
@@ -397,7 +416,7 @@ def executed(program: Program, given: tuple[list[int], int], seed: int = 1) -> E
         for p in range(program.probes):
             words[p, name] = held[:, p, n, :, 0] & mask
             seen[p, name] = mark[:, p, n] == 1
-    return Execution(words, seen, places)
+    return Execution(words, seen, places, ended)
 
 
 def probed(flow: Flow) -> Iterator[tuple[int, int, Reg]]:
@@ -428,6 +447,8 @@ def wrong(program: Program, one: Execution, two: Execution | None = None) -> Ite
             continue
         for found in claims.wrong(k, register, words, seen):
             yield found, probe, register.name
+        if one.ended and register.name == STORED[0] and not claims.comes_alike(k, seen):
+            yield "comes as often", probe, ""
         if two is not None and register.name[1] == "a":
             other = two.words[probe, register.name], two.seen[probe, register.name]
             for found in names_wrongly(claims, k, register, (words, seen), other, two.places):

@@ -343,6 +343,16 @@ def test_the_opposite_question_has_the_opposite_answer() -> None:
     assert at_least(-1 * (g.tiles - 1 - g.block - g.step * 2) - 1)
 
 
+def test_where_turns_are_not_counted_a_question_is_asked_as_it_stands() -> None:
+    g = _Grid()
+    g.space.counts_turns = False
+    g.answer(0, True)
+    with pytest.raises(UndecidedBranch) as e:
+        g.left(3)
+    assert e.value.parts == (g.tiles - g.block - g.step * 3).parts
+    assert not [key for key in g.space.path.memo if key[0] == TURNS]
+
+
 def test_a_step_that_may_be_zero_is_not_divided_by() -> None:
     space = SymbolicContext()
     tiles, step = space.symbol("T", 0, None), space.symbol("grid.x", 0, None)

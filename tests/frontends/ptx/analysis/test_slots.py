@@ -286,3 +286,24 @@ def test_stores_in_rows_are_judged_one_by_one(barrier: str, proved: bool) -> Non
     body = VARIABLES + ROUNDS.format(reset=_reset(0).text, barrier=barrier)
     text = kernel(body, params=".param .u64 out, .param .u32 rounds")
     assert (_verdict(text) == "proved") is proved
+
+
+BEHIND = (
+    ".shared .align 4 .b32 t[64]; add.u32 %r84, %r1, %r1; mov.u32 %r85, t; mad.lo.u32 %r85, %r1, 4, %r85;"
+)
+TAKES = """@!%p1 bra L0; atom.shared.add.u32 %r10, [n], 1; mad.lo.s32 %r20, %r10, 4, %r4;
+st.shared.u32 [%r20], %r1; L0:"""
+
+
+@pytest.mark.parametrize("words", [512, 32])
+def test_a_slot_that_may_leave_its_array_is_taken_to_stay_inside(words: int) -> None:
+    """Of 64 threads each may take a number, and 32 words are not enough; nothing else is there meanwhile."""
+    s, n = ".shared .align 16 .b8 s[2048];", ".shared .align 4 .b32 n;"
+    variables = VARIABLES.replace(n, "").replace(s, f"{n} {s.replace('2048', str(4 * words))}")
+    body = "bar.sync 0;\n".join([_reset(0).text, TAKES, BEHIND + "st.shared.u32 [%r85], %r84;", READ.text])
+    facts = {"kernel": {"k": {"grid": [1], "block": [THREADS]}}}
+    (report,) = syncverify.check(
+        kernel(variables + body), facts=facts, scope=ScopeKind.ALL, replay=False, advice=False
+    )
+    assert str(report.verdict) == "proved"
+    assert any("stays inside `s`" in x for x in report.assumptions) is (words == 32)

@@ -202,7 +202,7 @@ def test_lanes_that_store_to_one_word(tmp_path: Path, body: str, verdict: Verdic
 
 LOOP = (
     "ld.param.u64 %rd1, [p]; mov.u32 %r3, 0; A: mul.wide.u32 %rd2, %r3, 4; add.s64 %rd2, %rd1, %rd2; "
-    "ld.global.nc.f32 %f1, [%rd2]; st.shared.f32 [s], %f1; {barrier} ld.shared.f32 %f2, [s]; {again} "
+    "ld.global.f32 %f1, [%rd2]; st.shared.f32 [s], %f1; {barrier} ld.shared.f32 %f2, [s]; {again} "
     "st.global.f32 [%rd2], %f2; add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, 4; @%p1 bra A;"
 )
 
@@ -431,6 +431,14 @@ def test_what_is_said_never_to_change_decides_alike_only_where_the_kernel_writes
     uniformity = Uniformity(flow, (128, 1, 1))
     assert uniformity.decided_alike(branch, loads)
     assert not uniformity.decided_alike(branch, ())
+
+
+@pytest.mark.parametrize(("blocks", "mask"), [(None, 0), (4096, 0), (1 << 25, 0x7F), ((1 << 31) - 1, 0x7F)])
+def test_signs_of_products_with_the_grid(blocks: int | None, mask: int) -> None:
+    """Of an open grid a product is assumed not to wrap; of one in numbers it is known."""
+    body = f"{TID} mov.u32 %r2, %ctaid.x; mul.lo.u32 %r3, %r1, %r2; shr.s32 %r4, %r3, 31;"
+    module = parse(HEAD.format(body=body), "k.ptx")
+    assert Uniformity(Flow(module.entries[0]), (128, 1, 1), blocks).of(["%r4"]) & THREADS == mask
 
 
 LANE_DECIDES = """.version 8.6

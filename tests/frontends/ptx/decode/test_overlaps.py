@@ -39,3 +39,39 @@ def test_what_is_read_and_written_by_plain_accesses_is_taken_for_granted(
         f"line {wrote}: no other thread reads (line {at}) what is written through {name} there"
         for name in names
     ]
+
+
+LAST = """
+    ld.param.u64 %rd1, [k_out];
+    ld.param.u64 %rd2, [k_flag];
+    mov.u32 %r1, %ctaid.x;
+    mov.u32 %r2, %nctaid.x;
+    mul.wide.u32 %rd3, %r1, 4;
+    add.u64 %rd4, %rd1, %rd3;
+    mov.u32 %r3, %tid.x;
+    setp.ne.u32 %p1, %r3, 0;
+    @%p1 bra END;
+    st.global.u32 [%rd4+4], %r1;
+    fence.acq_rel.gpu;
+    atom.global.relaxed.gpu.add.u32 %r4, [%rd2], 1;
+    fence.acq_rel.gpu;
+    sub.u32 %r2, %r2, 1;
+    setp.ne.u32 %p2, %r4, %r2;
+    @%p2 bra END;
+    ld.global.u32 %r5, [%rd1+4];
+    st.global.u32 [%rd1], %r5;
+END:
+    ret;
+"""
+
+
+def test_what_the_block_that_counts_last_reads_is_read_by_no_other(check: Any) -> None:
+    text = module_text(LAST, params=PARAMS)
+    report = check(text)
+    assert report["verdict"] == "proved"
+    st, atom, ld = (line(text, x) for x in ("st.global.u32 [%rd4+4]", "atom.global", "ld.global"))
+    assert [a for a in report["assumptions"] if "through out" in a] == [
+        f"line {st}: of other blocks, only the one that counts last (line {atom}) reads (line {ld}) what is "
+        "written through out there"
+    ]
+    assert "flags and counters in global memory are zero at launch" in report["assumptions"]

@@ -1,0 +1,67 @@
+"""Loads by ``ld.global.nc`` of memory that the kernel writes.
+
+They go by a cache that no store of the kernel reaches, and no fence or barrier changes that: what they read
+has to stay the same while the kernel runs.
+
+*Example.* ``out[b] = sum; __threadfence(); if (atomicAdd(&done, 1) == last) total += __ldg(&out[i]);``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from syncverify.frontends.ptx.analysis.pointer_provenance import ANYWHERE, Origins
+from syncverify.frontends.ptx.decode.global_access import space_of
+from syncverify.frontends.ptx.decode.parts import spaces
+from syncverify.frontends.ptx.decode.wmma import stores_matrix
+from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.syntax.nodes import Instr, Mem
+
+_WRITE = frozenset({"st", "atom", "red", "discard"})
+
+
+def written_load(flow: Flow, origins: Origins) -> tuple[int, int] | None:
+    """A load that may not be of what the kernel writes, and a write by the same pointer."""
+    writes = [(k, origins.of(_place(flow.body[k]))) for k in _writes(flow)]
+    for k in _loads(flow):
+        of = origins.of(_place(flow.body[k])) - {ANYWHERE}
+        at = next((j for j, found in writes if of & found), None)
+        if at is not None:
+            return k, at
+    return None
+
+
+def loads_anywhere(flow: Flow, origins: Origins) -> list[int]:
+    """Such loads of which no pointer says that they are not of what the kernel writes."""
+    writes = [origins.of(_place(flow.body[k])) for k in _writes(flow)]
+    open_ = any(not x or ANYWHERE in x for x in writes)
+    loads = ((k, origins.of(_place(flow.body[k]))) for k in _loads(flow))
+    return [k for k, of in loads if writes and (open_ or not of or ANYWHERE in of)]
+
+
+def _loads(flow: Flow) -> Iterator[int]:
+    return (k for k, i in _executed(flow) if i.op == "ld" and "nc" in i.mods)
+
+
+def _writes(flow: Flow) -> Iterator[int]:
+    """What may write global memory, but for copies by tensor maps, which have a memory of their own."""
+    return (k for k, i in _executed(flow) if _may_write(i) and any(isinstance(x, Mem) for x in i.operands))
+
+
+def _may_write(i: Instr) -> bool:
+    if i.op == "cp":
+        return "tensor" not in i.mods and "prefetch" not in i.mods and spaces(i.mods)[:1] == ["global"]
+    if stores_matrix(i):
+        return not any(m.startswith("shared") for m in i.mods)
+    return i.op == "multimem" or (i.op in _WRITE and space_of(i) != "")
+
+
+def _executed(flow: Flow) -> Iterator[tuple[int, Instr]]:
+    return ((k, i) for k, i in enumerate(flow.body) if flow.block_of[k] in flow.reached)
+
+
+def _place(i: Instr) -> Mem:
+    return next(op for op in i.operands if isinstance(op, Mem))
+
+
+__all__ = ["loads_anywhere", "written_load"]

@@ -1,0 +1,203 @@
+"""Which launches a kernel is taken to be meant for, where its launch file leaves the grid open.
+
+One meaning serves proofs, refutations by numbers, executions and the report
+(docs/decisions/grids-that-are-meant.md):
+
+    an axis that the text asks about       any number of blocks
+    any other axis                         as many blocks as a cluster has there: more would do the same again
+    harm in a few of these launches        refutes a text that asks how many blocks there are
+    harm in each of those                  refutes any other text, which may be meant for one number of blocks
+
+Example: ``part[blockIdx.x] = sum`` and ``if (atomicAdd(&done, 1) == gridDim.x - 1)`` are meant for grids of
+one row. With two rows each block would share its place with another one. With
+``blockIdx.y * gridDim.x + blockIdx.x`` as its place, a kernel is meant for rows, too, and the same count is
+too low.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
+
+from syncverify.base.source import InputError
+from syncverify.frontends.ptx.launch.facts import PtxFacts
+from syncverify.frontends.ptx.launch.small_sizes import some_sizes
+from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Operand, Reg, Special
+from syncverify.frontends.ptx.syntax.operands import results
+from syncverify.ir.expr import Var
+
+_AXES = "xyz"
+_PLACES, _EXTENTS = ("%ctaid", "%clusterid"), ("%nctaid", "%nclusterid")
+#: What adds numbers of a block up that are compared with 0: whether it is the first of all.
+_SUMS = frozenset({"or", "add", "sub", "neg"})
+_COPIES = frozenset({"mov", "cvt"})
+#: What makes the number of a block of its places and of extents, and the number of all blocks of extents.
+_NUMBERS = frozenset({"mul", "mad", "add"})
+#: Clusters along the axes that are asked about: along one of them, and along all.
+_TWO, _MORE = 2, 5
+#: Numbers of blocks that the text may name: how many of them, how large.
+_MOST_NAMED, _LARGEST_NAMED = 3, 16
+
+
+def asks_extents(function: Function) -> bool:
+    """Whether a text asks how many blocks there are, but for a block's number ``y * nx + x``."""
+    places, extents = _Held(_PLACES), _Held(_EXTENTS)
+    for i in function.body:
+        if i.op in _COPIES:
+            places.follow(i)
+            extents.follow(i)
+        elif i.op in _NUMBERS and all(places.holds(o) or extents.holds(o) for o in i.operands[1:]):
+            (places if places.in_some(i) else extents).take(i)
+        elif extents.in_some(i):
+            return True
+    return False
+
+
+def meant_axes(function: Function) -> tuple[str, ...]:
+    """The axes along which a text asks where a block is, or how many there are; ``x`` if there are none."""
+    return tuple(a for a in _AXES if _asks(function, a)) or ("x",)
+
+
+def along_meant_axes(facts: PtxFacts, function: Function) -> PtxFacts:
+    """The facts with one cluster along the open axes that the text does not ask about. An axis of which the
+    launch file says something is left open."""
+    found = facts
+    for axis in _unasked(facts, function):
+        least = (facts.cluster or (1, 1, 1))[_AXES.index(axis)]
+        try:
+            found = found.bind({f"grid.{axis}": least})
+        except InputError:
+            continue
+    return found
+
+
+def of_meant_axes(facts: PtxFacts, function: Function) -> list[str]:
+    """That there is one cluster along the axes that the text does not ask about, if a verdict rests on it."""
+    bound = along_meant_axes(facts, function)
+    extents = [
+        f"grid.{a} = {e}"
+        for a, e, was in zip(_AXES, bound.grid, facts.grid, strict=True)
+        if e != was and isinstance(e, int)
+    ]
+    if not extents:
+        return []
+    return [f"{' and '.join(extents)}: the kernel asks for no place of a block along there"]
+
+
+def asked_launches(facts: PtxFacts, function: Function, pointers: Collection[str] = ()) -> Iterator[PtxFacts]:
+    """The launch; of an open grid a few of two clusters or more, along the axes that the text asks about.
+    ``pointers``: open parameters that get no number."""
+    if not facts.symbols() and all(isinstance(e, int) for e in facts.grid):
+        yield facts
+        return
+    meant = along_meant_axes(facts, function)
+    axes = [a for a in meant_axes(function) if f"grid.{a}" in _open(meant)]
+    if not axes:
+        yield from some_sizes(meant, pointers)
+        return
+    shapes = [{axes[0]: _TWO}, dict.fromkeys(axes, _TWO), *({a: _TWO} for a in axes[1:]), {axes[0]: _MORE}]
+    if not asks_extents(function):
+        shapes += [{axes[0]: n} for n in _named(function)]
+    found = False
+    for n, shape in enumerate(shapes):
+        for one in () if shape in shapes[:n] else _of_shape(meant, axes, shape):
+            found = True
+            yield from islice(some_sizes(one, pointers), 1 if n else None)
+    if not found:
+        yield from some_sizes(meant, pointers)
+
+
+def _of_shape(facts: PtxFacts, axes: Sequence[str], shape: Mapping[str, int]) -> Iterator[PtxFacts]:
+    """The facts with so many clusters along some axes, and with one along the others; none where they do not
+    allow it."""
+    sizes = dict(zip(_AXES, facts.cluster or (1, 1, 1), strict=True))
+    try:
+        yield facts.bind({f"grid.{a}": shape.get(a, 1) * sizes[a] for a in axes})
+    except InputError:
+        return
+
+
+def _named(function: Function) -> list[int]:
+    """Numbers of blocks that a text may be meant for: constants that it compares integers with, and one more,
+    for ``count == 3`` is asked by the last of four."""
+    found = {
+        o.value + more
+        for i in function.body
+        if i.op == "setp"
+        for o in i.operands
+        if isinstance(o, Imm)
+        for more in (0, 1)
+    }
+    return sorted(n for n in found if _TWO < n <= _LARGEST_NAMED)[:_MOST_NAMED]
+
+
+def _open(facts: PtxFacts) -> frozenset[str]:
+    """The extents of the grid that nothing gives."""
+    return frozenset(e.name for e in facts.grid if isinstance(e, Var) and e.name.startswith("grid."))
+
+
+def _unasked(facts: PtxFacts, function: Function) -> list[str]:
+    open_, meant = _open(facts), meant_axes(function)
+    return [a for a in _AXES if f"grid.{a}" in open_ and a not in meant]
+
+
+def _is(o: Operand, bases: Collection[str], axis: str = "") -> bool:
+    if not isinstance(o, Special):
+        return False
+    base, _, at = o.name.partition(".")
+    return base in bases and (not axis or at == axis)
+
+
+def _asks(function: Function, axis: str) -> bool:
+    """Whether a text does more with an axis than to ask which block is the first of all, as ``x + y + z``
+    beside 0, and for the number of all, as ``nx * ny * nz``."""
+    here, first = _Held(_PLACES, axis), _Held((*_PLACES, "%tid"))
+    across, whole = _Held(_EXTENTS, axis), _Held(_EXTENTS)
+    for i in function.body:
+        asked, counted = here.in_some(i), across.in_some(i)
+        if i.op in _COPIES:
+            for held in (here, first, across, whole):
+                held.follow(i)
+            continue
+        sums = i.op in _SUMS and first.in_all(i)
+        products = i.op == "mul" and whole.in_all(i)
+        if sums:
+            first.take(i)
+        if products:
+            whole.take(i)
+        compares = i.op == "setp" and i.mods[:1] in (("eq",), ("ne",)) and first.in_all(i)
+        if asked and not sums and not compares:
+            return True
+        if counted and not products:
+            return True
+        if asked and sums:
+            here.take(i)
+    return False
+
+
+class _Held:
+    """The registers that hold some special registers, or what is made of them alone."""
+
+    def __init__(self, bases: Collection[str], axis: str = "") -> None:
+        self.bases, self.axis, self.registers = bases, axis, set[str]()
+
+    def holds(self, o: Operand) -> bool:
+        return _is(o, self.bases, self.axis) or (isinstance(o, Reg) and o.name in self.registers)
+
+    def in_some(self, i: Instr) -> bool:
+        """Whether an instruction reads one of them."""
+        return any(map(self.holds, i.operands[1:]))
+
+    def in_all(self, i: Instr) -> bool:
+        """Whether it reads nothing else, but for 0."""
+        return all(self.holds(o) or o == Imm(0) for o in i.operands[1:])
+
+    def follow(self, i: Instr) -> None:
+        if self.in_some(i):
+            self.take(i)
+
+    def take(self, i: Instr) -> None:
+        self.registers.update(results(i))
+
+
+__all__ = ["along_meant_axes", "asked_launches", "asks_extents", "meant_axes", "of_meant_axes"]

@@ -1,0 +1,201 @@
+"""Stores at ranks: what the analysis claims, and what executions on drawn words do."""
+
+from __future__ import annotations
+
+import random
+from typing import TypeVar
+
+import numpy as np
+import pytest
+
+import syncverify
+from syncverify.base.diagnostics import ScopeKind
+from syncverify.frontends.ptx.analysis.distinct_places import Distinct, DistinctPlaces
+from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.syntax.parser import parse
+from syncverify.simulate.ptx import Launch, buffer, run
+from tests.simulate.ptx.support import kernel
+
+_T = TypeVar("_T")
+THREADS = 64
+#: Where the variables lie: keys, partial sums, and the bytes that are stored at ranks.
+PLACES = {"keys": 1024, "sums": 1280, "s": 1536}
+START = """.shared .align 16 .b32 keys[64]; .shared .align 16 .b32 sums[64]; .shared .align 16 .b8 s[2048];
+mad.wide.u32 %rd2, %r1, 4, %rd1; ld.global.u32 %r2, [%rd2]; and.b32 %r3, %r1, 31; shr.u32 %r6, %r1, 5;
+shl.b32 %r7, %r1, 2; mov.u32 %r8, keys; add.u32 %r8, %r8, %r7; mov.u32 %r9, sums; add.u32 %r9, %r9, %r7;
+mov.u32 %r4, s; setp.gt.s32 %p1, %r2, 1; selp.u32 %r5, 1, 0, %p1; st.shared.u32 [%r8], %r2; bar.sync 0;
+"""
+#: The rank is ``%r20``, how many there are ``%r21``; both count the own flag.
+STEPS = (1, 2, 4, 8, 16, 32)
+BY_BALLOT = """vote.sync.ballot.b32 %r30, %p1, -1; popc.b32 %r31, %r30; setp.eq.u32 %p4, %r3, 0;
+@%p4 st.shared.u32 [sums+{first}], %r31; bar.sync 0; ld.shared.u32 %r32, [sums]; ld.shared.u32 %r33, [sums+4];
+mov.u32 %r34, %lanemask_{side}; and.b32 %r35, %r30, %r34; popc.b32 %r20, %r35; setp.eq.u32 %p5, %r6, 1;
+@%p5 add.u32 %r20, %r20, %r32; add.u32 %r21, %r32, %r33;
+"""
+
+
+def _scan(steps: tuple[int, ...] = STEPS, least: str = "ge") -> str:
+    """Sums of flags in shared memory, by doubled distances."""
+    text = ["st.shared.u32 [%r9], %r5; bar.sync 0;"]
+    for n, d in enumerate(steps):
+        text.append(f"setp.{least}.u32 %p4, %r1, {d}; mov.u32 %r30, 0; @!%p4 bra SKIP{n};")
+        text.append(f"ld.shared.u32 %r30, [%r9-{4 * d}]; SKIP{n}: bar.sync 0; ld.shared.u32 %r31, [%r9];")
+        text.append("add.u32 %r31, %r31, %r30; st.shared.u32 [%r9], %r31; bar.sync 0;")
+    return "\n".join([*text, "ld.shared.u32 %r20, [%r9]; ld.shared.u32 %r21, [sums+252];"])
+
+
+def _shuffled(steps: tuple[int, ...] = STEPS[:5]) -> str:
+    """The same by exchanges in a warp; what the first warp counts goes through memory."""
+    text = ["mov.u32 %r20, %r5;"]
+    for d in steps:
+        text.append(f"shfl.sync.up.b32 %r30|%p4, %r20, {d}, 0, -1; @%p4 add.u32 %r20, %r20, %r30;")
+    text.append(
+        "setp.eq.u32 %p5, %r3, 31; shl.b32 %r31, %r6, 2; mov.u32 %r32, sums; add.u32 %r31, %r31, %r32;"
+    )
+    text.append("@%p5 st.shared.u32 [%r31], %r20; bar.sync 0; ld.shared.u32 %r33, [sums];")
+    text.append("ld.shared.u32 %r34, [sums+4]; add.u32 %r21, %r33, %r34; setp.gt.u32 %p5, %r1, 31;")
+    return "\n".join([*text, "@%p5 add.u32 %r20, %r20, %r33;"])
+
+
+def _compared(less: str, equal: str, aside: str, type_: str = "s32") -> str:
+    """How many keys are below the own one; of equal ones those of some threads."""
+    return f"""mov.u32 %r20, 0; mov.u32 %r21, 0; mov.u32 %r30, 0;
+    NEXT: shl.b32 %r31, %r30, 2; mov.u32 %r32, keys; add.u32 %r31, %r31, %r32; ld.shared.u32 %r33, [%r31];
+    setp.{less}.{type_} %p4, %r33, %r2; setp.{equal}.{type_} %p5, %r33, %r2; setp.{aside}.u32 %p6, %r30, %r1;
+    and.pred %p5, %p5, %p6; or.pred %p4, %p4, %p5; selp.u32 %r34, 1, 0, %p4; add.u32 %r20, %r20, %r34;
+    add.u32 %r30, %r30, 1; setp.lt.u32 %p7, %r30, 64; @%p7 bra NEXT;"""
+
+
+def _store(rank: str, scale: int = 1, guard: str = "", size: str = "u8") -> str:
+    """Threads store at a rank and say where; others say 0."""
+    return f"""{rank} mad.lo.s32 %r40, %r20, {scale}, %r4; mov.u32 %r41, 0; {guard}
+    st.shared.{size} [%r40], %r1; mov.u32 %r41, %r40;
+    OVER: bar.sync 0; st.global.u32 [%rd2], %r41;"""
+
+
+#: The flag's side first: those with it, then the others behind them.
+SPLIT = """sub.u32 %r20, %r20, {own}; sub.u32 %r42, %r1, %r20; add.u32 %r42, %r42, {total};
+selp.b32 %r20, %r20, %r42, %p1;"""
+WITH = "@!%p1 bra OVER;"
+
+
+def _text(*parts: str) -> str:
+    return kernel(START + "\n".join(parts))
+
+
+def _found(text: str) -> Distinct | None:
+    """What is said of the store at a rank."""
+    function = parse(text).entries[0]
+    places = DistinctPlaces(Flow(function), (THREADS, 1, 1), PLACES)
+    at = [k for k, i in enumerate(function.body) if i.op == "st" and "shared" in i.mods][-1]
+    return places.of(at)
+
+
+RIGHT = [
+    (_scan(), _store("add.u32 %r20, %r20, -1;", guard=WITH)),
+    (_scan(), _store("", 4, WITH, "u32")),
+    (_scan(), _store(SPLIT.format(own="%r5", total="%r21"))),
+    (_shuffled(), _store("", guard=WITH)),
+    (_shuffled(), _store(SPLIT.format(own="%r5", total="%r21"), 4, size="u32")),
+    (BY_BALLOT.format(first=0, side="lt").replace("[sums+0]", "[%r50]"), _store("", guard=WITH)),
+    (_compared("lt", "eq", "lt"), _store("")),
+    (_compared("gt", "eq", "gt"), _store("")),
+    (_compared("lt", "eq", "lt", "f32"), _store("", 4, size="u32")),
+]
+BALLOT_PLACE = "shl.b32 %r50, %r6, 2; mov.u32 %r51, sums; add.u32 %r50, %r50, %r51;"
+WRONG = [
+    (_scan(STEPS[:4]), _store("", guard=WITH)),
+    (_scan(STEPS, "gt"), _store("", guard=WITH)),
+    (_scan((1, 2, 4, 8, 16, 31)), _store("", guard=WITH)),
+    (_scan(), _store("")),
+    (_scan(), _store("", guard="@%p1 bra OVER;")),
+    (_scan(), _store("", 2, WITH, "u32")),
+    (_scan(), _store(SPLIT.format(own="0", total="%r21"))),
+    (_scan(), _store(SPLIT.format(own="%r5", total="0"))),
+    (_scan(), _store("and.b32 %r20, %r20, 31;", guard=WITH)),
+    (_shuffled(STEPS[:4]), _store("", guard=WITH)),
+    (_compared("lt", "eq", "le"), _store("and.b32 %r20, %r20, 15;")),
+    (_compared("lt", "eq", "ne"), _store("")),
+    (_compared("le", "eq", "lt"), _store("")),
+    (_compared("lt", "ne", "lt"), _store("")),
+]
+
+
+@pytest.mark.parametrize("parts", RIGHT)
+def test_ranks_are_distinct(parts: tuple[str, ...]) -> None:
+    assert _found(_text(BALLOT_PLACE, *parts)) is not None
+
+
+@pytest.mark.parametrize("parts", WRONG)
+def test_other_places_may_not_be(parts: tuple[str, ...]) -> None:
+    assert _found(_text(*parts)) is None
+
+
+def _drawn(draw: random.Random) -> str:
+    """A kernel that stores at ranks, often with a mistake; it lacks no barrier."""
+
+    def one_of(right: _T, *others: _T) -> _T:
+        return right if draw.random() < 0.75 else draw.choice(others)
+
+    match draw.randrange(4):
+        case 0:
+            steps = one_of(STEPS, STEPS[:-1], STEPS[1:], (1, 2, 4, 8, 16, 31), (1, 2, 3, 6, 12, 24, 48))
+            ranks = _scan(steps, one_of("ge", "gt"))
+        case 1:
+            ranks = _shuffled(one_of(STEPS[:5], STEPS[:4], STEPS[1:5], (1, 2, 4, 8, 15)))
+        case 2:
+            text = BY_BALLOT.format(first=0, side=one_of("lt", "le", "gt", "ge"))
+            ranks = BALLOT_PLACE + text.replace("[sums+0]", "[%r50]")
+        case _:
+            less, equal = one_of("lt", "le", "gt"), one_of("eq", "ne")
+            aside = one_of("lt", "le", "gt", "ge")
+            ranks = _compared(less, equal, aside, draw.choice(["s32", "u32", "f32"]))
+    by_all = "mov.u32 %r20, 0" in ranks
+    split = SPLIT.format(own=one_of("%r5", "0", "1"), total=one_of("%r21", "0", "%r20"))
+    more = f"add.u32 %r20, %r20, {draw.choice([0, 1, 7])};"
+    rank = one_of(more if by_all else draw.choice([split, more]), "and.b32 %r20, %r20, 31;", split)
+    guard = one_of(WITH if rank == more and not by_all else "", "@%p1 bra OVER;", WITH)
+    scale, size = draw.choice(
+        [(1, "u8"), (4, "u32"), (4, "u8"), (8, "u32"), (1, "u8"), (2, "u16"), (3, "u8")]
+    )
+    return _text(ranks, _store(rank, scale, guard, size))
+
+
+def _places(text: str, words: list[int], seed: int) -> tuple[bool, list[int]]:
+    """Whether an execution does harm, and where each thread stored."""
+    out = buffer(np.array(words, dtype=np.uint32))
+    done = run(text, "k", Launch((THREADS, 1, 1), params=(out,)), seed=seed)
+    return done.harm is not None, [int(x) & 0xFFFFFF for x in done.memory(out)]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_places_are_apart_in_executions(seed: int) -> None:
+    """The second reader's threads store inside the bounds, and no two at one place."""
+    draw = random.Random(seed)
+    text = _drawn(draw)
+    found = _found(text)
+    if found is None:
+        return
+    for most in (2, 3, 3, 9):
+        words = [draw.randrange(most) for _ in range(THREADS)]
+        harm, places = _places(text, words, seed)
+        assert not harm
+        stored = [x for x in places if x]
+        assert len(set(stored)) == len(stored)
+        assert all(found.places.low <= x <= found.places.high for x in stored)
+
+
+def _verdict(text: str) -> str:
+    facts = {"kernel": {"k": {"grid": [1], "block": [THREADS]}}}
+    (report,) = syncverify.check(text, facts=facts, scope=ScopeKind.ALL, replay=False, advice=False)
+    return str(report.verdict)
+
+
+READ = "mov.u32 %r60, s; add.u32 %r60, %r60, %r1; ld.shared.u8 %r61, [%r60+1]; st.global.u32 [%rd2], %r61;"
+
+
+@pytest.mark.parametrize("barrier", [True, False])
+def test_who_reads_behind_a_store_at_ranks_waits(barrier: bool) -> None:
+    store = _store("", guard=WITH)
+    text = _text(_shuffled(), store if barrier else store.replace("OVER: bar.sync 0;", "OVER:"), READ)
+    assert (_verdict(text) == "proved") is barrier
