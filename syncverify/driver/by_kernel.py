@@ -42,9 +42,8 @@ def recheck(text: str, file: str, source: Any, facts: LaunchFacts) -> list[Reche
 
     Raises RejectedError where one proves nothing, InputError for a file that is none.
     """
-    done = []
-    for i, entry in enumerate(entries(text, file)):
-        done.append((_of_ir if source.module is None else _of_ptx)(entry, f"kernels[{i}]", source, facts))
+    of = _of_ir if source.module is None else _of_ptx
+    done = [of(entry, f"kernels[{i}]", source, facts) for i, entry in enumerate(entries(text, file))]
     if len({r.kernel for r in done}) != len(done):
         raise RejectedError("kernels", "a kernel is there twice")
     return done
@@ -107,21 +106,20 @@ def _of_ptx(entry: Any, where: str, source: Any, facts: LaunchFacts) -> Rechecke
         raise RejectedError(f"{where}.kernel", f"there is no kernel {e.name!r}")
     if e.text != source.hash:
         raise RejectedError(f"{where}.text", "the certificate is of another text")
-    scope, values, met = of_entry(source.module, facts, e)
-    return Rechecked(e.name, e.policy, scope, values, INDUCTION, met)
+    return of_entry(source.module, facts, e)
 
 
-def of_entry(module: Any, facts: LaunchFacts, e: CertifiedKernel) -> tuple[ScopeKind, Mapping[str, int], Met]:
+def of_entry(module: Any, facts: LaunchFacts, e: CertifiedKernel) -> Rechecked:
     """Follows a proof of an entry of a PTX module, as the front end's check poses it."""
     from syncverify.driver.ptx_check import check_module
     from syncverify.driver.ptx_task import Checker
     from syncverify.ir.consistency import NoLaunchError
 
     follower = Follower(e.proof, e.policy, e.where)
-    checker = Checker(_undecided, follower.posed, again=False)
+    by = Checker(_undecided, follower.posed, again=False)
     try:
         (report,) = check_module(
-            module, facts, e.policy, checker, kernel=e.name, values=e.given, scope=ScopeKind.ALL
+            module, facts, e.policy, by, kernel=e.name, values=e.given, scope=ScopeKind.ALL
         )
     except NoLaunchError:  # the launch file is wrong, not the certificate
         raise
@@ -129,7 +127,9 @@ def of_entry(module: Any, facts: LaunchFacts, e: CertifiedKernel) -> tuple[Scope
         raise RejectedError(e.where, wrong.message) from None
     if report.verdict is not Verdict.PROVED or report.scope.kind is ScopeKind.EXACT:
         raise RejectedError(e.where, f"it does not follow: {report.reason or report.verdict}")
-    return report.scope.kind, report.scope.values, follower.end()
+    met, scope = follower.end(), report.scope
+    rests_on = (*scope.assume, *report.assumptions, *met.assumed)
+    return Rechecked(e.name, e.policy, scope.kind, scope.values, INDUCTION, met, rests_on)
 
 
 def _undecided(_: System, __: Policy) -> Outcome:

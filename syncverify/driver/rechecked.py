@@ -41,7 +41,7 @@ class Rechecked:
     values: Mapping[str, int]
     kind: str
     met: Met
-    assumptions: tuple[str, ...] = ()  # where data leads, and what the grid before leaves alone
+    assumptions: tuple[str, ...] = ()  # the facts that were given, and what the check assumes besides
 
     @property
     def judged(self) -> bool:

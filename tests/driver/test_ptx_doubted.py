@@ -173,3 +173,29 @@ def test_who_has_stored_before_leaving_counts(tmp_path: Path) -> None:
     (tmp_path / "k.ptx").write_text(KERNEL.format(threads=256, body=body.replace("; ", ";\n")))
     (found,) = check_source(read_source(str(tmp_path / "k.ptx")), repairs=False)
     assert found.verdict is not Verdict.PROVED
+
+
+#: What lanes or threads hand on, and what it decides; ``%p5``: nothing more happens.
+HANDED_ON = {
+    "a place": "shfl.sync.bfly.b32 %r20, %r1, 1, 31, -1; shl.b32 %r20, %r20, 2; add.u32 %r20, %r3, %r20; "
+    "st.shared.u32 [%r20], %r1;",
+    "a vote": "setp.ge.u32 %p4, %r1, 0; vote.sync.ballot.b32 %r20, %p4, -1; setp.eq.u32 %p5, %r20, -1; "
+    "@%p5 bra Y; st.shared.u32 [%r3], %r1;",
+    "a sum": "redux.sync.add.u32 %r20, 1, -1; setp.eq.u32 %p5, %r20, 32; @%p5 bra Y; "
+    "st.shared.u32 [%r3], %r1;",
+    "a word in shared memory": "setp.ne.u32 %p4, %r1, 40; mov.u32 %r20, 1; @%p4 bra X; "
+    "st.shared.u32 [%r3+1024], %r20;\nX: bar.sync 0; ld.shared.u32 %r20, [%r3+1024]; "
+    "setp.eq.u32 %p5, %r20, 1; @%p5 bra Y; st.shared.u32 [%r3], %r1;",
+}
+
+
+@pytest.mark.parametrize("body", HANDED_ON.values(), ids=HANDED_ON)
+@pytest.mark.parametrize("leaves", ["{0} Y:", LEAVE, LEAVE.replace("%r1, %r9", "%r2, %r9")])
+def test_what_threads_that_leave_would_hand_on_is_missing(tmp_path: Path, leaves: str, body: str) -> None:
+    """Where all of a block stay or leave, nothing is missing."""
+    alike = "%r2" in leaves
+    text = ("mov.u32 %r2, %ctaid.x; " if alike else "") + leaves.format(body)
+    (tmp_path / "k.ptx").write_text(KERNEL.format(threads=256, body=text.replace("; ", ";\n")))
+    (found,) = check_source(read_source(str(tmp_path / "k.ptx")), repairs=False, replay=False)
+    right = alike or leaves.startswith("{0}")
+    assert (found.verdict is Verdict.PROVED) == right, (found.reason, found.diagnostics)

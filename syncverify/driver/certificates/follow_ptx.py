@@ -19,7 +19,6 @@ from syncverify.checker.outcome import Outcome
 from syncverify.driver.certificates import exact
 from syncverify.driver.certificates.ptx_posed import checked
 from syncverify.driver.posed import Found, Posed
-from syncverify.driver.ptx_assumptions import PLACED_BY_DATA
 from syncverify.driver.ptx_task import Checker
 from syncverify.driver.rechecked import INDUCTION, Met, Rechecked, entries, given_values
 from syncverify.frontends.launch_facts import LaunchFacts
@@ -101,8 +100,7 @@ def _entry(entry: Any, where: str, module: Module, source_hash: str, facts: Laun
         from syncverify.driver import by_kernel
 
         e = by_kernel.CertifiedKernel(name, text, Policy(policy), given, proof, at)
-        scope, bound, met = by_kernel.of_entry(module, facts, e)
-        return Rechecked(name, Policy(policy), scope, bound, INDUCTION, met)
+        return by_kernel.of_entry(module, facts, e)
     kind, parts = take(proof, at, "kind", "parts")
     if kind != "ptx":
         raise RejectedError(f"{at}.kind", f"{kind!r} is no proof of PTX")
@@ -119,8 +117,8 @@ def _entry(entry: Any, where: str, module: Module, source_hash: str, facts: Laun
         raise RejectedError(at, f"it does not follow: {report.reason or report.verdict}")
     if claims.taken != len(claims.parts):
         raise RejectedError(f"{at}.parts", "more than the launch has")
-    assumed = (*(a for a in report.assumptions if PLACED_BY_DATA in a), *claims.met.assumed)
-    return Rechecked(name, Policy(policy), report.scope.kind, report.scope.values, "ptx", claims.met, assumed)
+    rests = (*report.scope.assume, *report.assumptions, *claims.met.assumed)
+    return Rechecked(name, Policy(policy), report.scope.kind, report.scope.values, "ptx", claims.met, rests)
 
 
 def _reason(data: Any, at: str) -> Reason:

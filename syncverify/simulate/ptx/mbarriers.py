@@ -286,6 +286,9 @@ def _inval(c: Context, i: Instr) -> Step:
             del barrier.block.mbarriers[at]
             m.shared.barrier[at >> 3] = False
             m.version += 1
+            # PTX ISA, mbarrier: the object is opaque, and nothing says what its bytes hold afterwards
+            left = np.random.default_rng((m.seed, at, m.version))
+            m.shared.arena.bytes[at : at + 8] = left.integers(0, 256, 8, dtype=np.uint8)
         return None
 
     return c.masked(run)

@@ -112,6 +112,39 @@ def test_command_line(tmp_path: Path, open_facts: Path, capsys: pytest.CaptureFi
     assert "another text" in capsys.readouterr().out
 
 
+GUARDED = """.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u32 p0)
+{
+.reg .pred %p<2>;
+.reg .b32 %r<4>;
+.shared .align 16 .b8 s[16];
+mov.u32 %r0, %tid.x;
+ld.param.u32 %r1, [p0];
+mov.u32 %r2, s;
+setp.gt.u32 %p1, %r1, 100;
+@%p1 st.shared.u32 [%r2], %r0;
+ret;
+}
+"""
+
+
+@pytest.mark.parametrize("require", [[], ["--require", "kernel"]])
+def test_what_a_proof_rests_on_is_said(
+    require: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kernel, out = tmp_path / "k.ptx", str(tmp_path / "c.json")
+    kernel.write_text(GUARDED)
+    facts_of = 'block = [32]\ngrid = [1]\nassume = ["n <= 100"]\nparams = {0 = {u32 = "n"}}\n'
+    (tmp_path / "k.ptx.launch.toml").write_text(f"[kernel.k]\n{facts_of}")
+    assert run(["check", str(kernel), "--certificate", out, *require]) == 0
+    capsys.readouterr()
+    assert run(["recheck", out, str(kernel)]) == 0
+    said = capsys.readouterr().out
+    assert "assumed: n <= 100\n" in said and "assumed: arithmetic on open sizes" in said
+
+
 #: Kernels with a race or a missing fence.
 RACY = ["wgmma_release", "one_fence", "matrix_store", "signed_steps"]
 

@@ -45,7 +45,7 @@ from syncverify.frontends.ptx.analysis.iteration_havoc import (
 )
 from syncverify.frontends.ptx.analysis.known_addresses import KnownAddress, known_addresses
 from syncverify.frontends.ptx.analysis.lane_ranks import LaneRanks
-from syncverify.frontends.ptx.analysis.lanes import crossing, elections
+from syncverify.frontends.ptx.analysis.lanes import ACROSS, crossing, elections
 from syncverify.frontends.ptx.analysis.load_arrival import unarrived_loads
 from syncverify.frontends.ptx.analysis.locks import free_effect, lock_effect, ticket_effect, try_effect
 from syncverify.frontends.ptx.analysis.lowest_places import LowestPlaces
@@ -58,7 +58,7 @@ from syncverify.frontends.ptx.analysis.slice import Slice, slice_of
 from syncverify.frontends.ptx.analysis.slots import OF_RANKS, Slot, Slots
 from syncverify.frontends.ptx.analysis.strong_words import strong_words
 from syncverify.frontends.ptx.analysis.uniform_values import common_values
-from syncverify.frontends.ptx.analysis.uniformity import EVERY, Uniformity
+from syncverify.frontends.ptx.analysis.uniformity import EVERY, THREADS, Uniformity
 from syncverify.frontends.ptx.analysis.unset_addresses import unset_addresses
 from syncverify.frontends.ptx.analysis.wgmma_register_hazards import fragment_events
 from syncverify.frontends.ptx.compile.observations import LaunchObservations
@@ -83,7 +83,7 @@ from syncverify.frontends.ptx.decode.table import decode, refused
 from syncverify.frontends.ptx.decode.wmma import moves_matrix, stores_matrix
 from syncverify.frontends.ptx.flow.asserts import SILENT, called, stops
 from syncverify.frontends.ptx.flow.control_flow import Flow
-from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Mem, Module, Reg
+from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Mem, Module, Reg, Special
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 from syncverify.frontends.ptx.syntax.printer import instruction_text
 from syncverify.frontends.ptx.syntax.types import RANK, width
@@ -454,6 +454,8 @@ class Plan:
         self.steers = bool({"shared"} & self.slice.spaces) or (
             self.any_data and (self._reduces() or self._decides_barriers())
         )
+        #: whether something is decided, or placed, by what other threads hand on
+        self.hands_on = self.steers or any(self.body[k].op in ACROSS for k in self.slice.pure)
         self.text = ""
         self.classes = 0  # numbered so far
         self.site_of: dict[int, int] = {}
@@ -693,12 +695,28 @@ class Plan:
             for i in self.body
         )
 
-    @cached_property
+    @property
     def early(self) -> Mapping[int, int]:
-        """Branches past which threads leave ahead of all events: what the guard holds where one stays."""
+        """Branches past which threads leave ahead of all events: what the guard holds where one stays.
+
+        Where threads hand on what decides, only those at which all of a block leave, or none: what one that
+        has left would have handed on is missing.
+        """
+        return self._leaves_together if self.hands_on else self._leaves_early
+
+    @cached_property
+    def _leaves_early(self) -> Mapping[int, int]:
         if self.moves or self.handing is not None:
             return {}
         return early_returns(self.flow, {*self.decoded, *self.touches})
+
+    @cached_property
+    def _leaves_together(self) -> Mapping[int, int]:
+        named = {op.name for i in self.body for op in i.operands if isinstance(op, Special)}
+        if not named.isdisjoint(("%tid.y", "%tid.z")):
+            return {}  # the shape of a block says which threads are a warp
+        varies = self.uniformity((1024, 1, 1)).decided_by
+        return {k: stays for k, stays in self._leaves_early.items() if not varies(k) & THREADS}
 
     @cached_property
     def origins(self) -> Origins:

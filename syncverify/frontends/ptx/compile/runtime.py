@@ -95,11 +95,14 @@ def among(r: Registers, v: Any, live: int, mask: Any = -1) -> Any:
 
 
 def overwritten(r: Registers, event: Event) -> None:
-    """What the event writes is no longer known; contents that are put aside are told later."""
-    numbers = written(event)
-    if numbers and r[SHARED] is not None:
-        ctx = r[CONTEXT]
-        r[SHARED].overwritten(ctx.footprints, numbers)
+    """What the event writes is no longer known, nor what an mbarrier holds that begins or ends; contents that
+    are put aside are told later."""
+    numbers, contents = written(event), r[SHARED]
+    if numbers and contents is not None:
+        contents.overwritten(r[CONTEXT].footprints, numbers)
+    if event[0] in (Ev.INIT, Ev.INVAL) and contents is not None:
+        info = r[CONTEXT].tables.barriers[event[2]]
+        contents.of[info.cta].forget(info.offset, info.offset + 8)
 
 
 def counted_on(r: Registers, place: tuple[Any, int], amount: Any, active: Any, down: int | None) -> Any:

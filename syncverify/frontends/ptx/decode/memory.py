@@ -459,6 +459,9 @@ class _StatedBytes(Bytes):
     def store(self, address: int, size: int, value: Any) -> None:
         self.teller.store(self.memory, address, size, value)
 
+    def forget(self, lo: int, hi: int) -> None:
+        self.teller.store(self.memory, lo, hi - lo, None)
+
     def arrived(self, barrier: int, who: tuple[int, int]) -> None:
         """Nothing is kept of who has come."""
 

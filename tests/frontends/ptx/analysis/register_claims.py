@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -38,21 +39,21 @@ SOME = (0, 5, 33)
 
 @dataclass
 class Claims:
-    """``block``: the threads of a block. ``places``: where an execution has the shared variables."""
+    """``shape``: of a block. ``places``: where an execution has the shared variables."""
 
     flow: Flow
-    block: int
+    shape: tuple[int, int, int]
     places: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        shape = (self.block, 1, 1)
+        shape, self.block = self.shape, prod(self.shape)
         self.uniformity = Uniformity(self.flow, shape)
         self.ranges = AddressRanges(self.flow, self.places, shape)
         self.by_thread, self.numbers = ThreadValues(self.flow, shape), ThreadNumbers(self.flow)
         self.sums = Sums(self.flow, frozenset(self.places))
         self.lowest = LowestPlaces(self.flow, self.places)
         self.arrays = NamedArrays(self.flow, dict.fromkeys(self.places, 1 << 24))
-        self.some = {t: self.ranges.of_thread(t) for t in SOME}
+        self.some = {t: self.ranges.of_thread(t) for t in SOME if t < self.block}
 
     def bits(self, x: Reg) -> int:
         """The bits of a register."""
@@ -110,12 +111,20 @@ class Claims:
                 yield "truth of a thread"
             if held and ranges.excluded(k):
                 yield "no thread comes"
-            at = {"%tid.x": t, "%ntid.x": self.block, "%laneid": t % 32, "%ctaid.x": 0}
+            at = self._numbers(t)
             if held and not self.numbers.comes(k, at):
                 yield "the thread does not come"
             value = self.numbers.value(self.flow.versions.read(x.name, k), at)
             if value is not None and held - {value % (1 << self.bits(x))}:
                 yield "number of a thread"
+
+    def _numbers(self, t: int) -> dict[str, int]:
+        """The numbers of a thread."""
+        wide, high, _ = self.shape
+        axes = t % wide, t // wide % high, t // (wide * high)
+        found = {"%laneid": t % 32, "%ctaid.x": 0}
+        found |= {f"%tid.{axis}": n for axis, n in zip("xyz", axes, strict=True)}
+        return found | {f"%ntid.{axis}": n for axis, n in zip("xyz", self.shape, strict=True)}
 
     def _alike(self, k: int, x: Reg, words: Words, seen: Seen) -> Iterator[str]:
         """Claims of which threads hold the same."""
@@ -129,6 +138,11 @@ class Claims:
                 yield name
         if not whole & TIME and _differ(whole & THREADS, words.ravel(), seen.ravel(), self.block):
             yield "varies with time"
+
+    def differ(self, k: int, x: Reg, words: Words) -> bool:
+        """Whether threads that are said to hold the same do not: those of several blocks, one by one."""
+        mask = self.uniformity.read_at(k, [x.name]) & THREADS
+        return _differ(mask, words, np.ones(len(words), np.bool_), self.block)
 
     def comes_alike(self, k: int, seen: Seen) -> bool:
         """Whether threads that are said to come to an instruction equally often do, where all have ended."""

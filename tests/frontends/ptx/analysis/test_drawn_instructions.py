@@ -12,6 +12,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 import pytest
@@ -19,10 +20,24 @@ import pytest
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Reg
 from syncverify.frontends.ptx.syntax.parser import parse
+from syncverify.model.events import EACH_BLOCK
 from syncverify.simulate.ptx import Launch, buffer, run
 from tests.frontends.ptx.analysis.register_claims import Claims, Words
 
 BLOCK = 64
+#: Shapes of a block, which are drawn: of whole warps, and others. None has more threads.
+SHAPES = [
+    (64, 1, 1),
+    (32, 2, 1),
+    (8, 8, 1),
+    (16, 2, 2),
+    (4, 4, 4),
+    (2, 32, 1),
+    (1, 64, 1),
+    (1, 1, 64),
+    (8, 2, 2),
+]
+ODD = [(6, 10, 1), (3, 7, 3), (48, 1, 1), (33, 1, 1), (20, 3, 1), (5, 3, 4), (40, 1, 1)]
 #: Results are named by small letters, operands by capitals: words, wide and half words, floats, predicates,
 #: and numbers (C any, M of 15 bits, K a divisor, N a shift, W a wide one, B a byte, Q bytes, L a table, S a
 #: lane). Each line has forms that differ in what stands in braces.
@@ -69,7 +84,8 @@ match.any.sync.b32 r, R, -1;
 redux.sync.{add.u32 max.s32 and.b32} r, R, -1;
 add.cc.u32 r, R, R; addc.u32 r, R, C;
 lop3.or.b32 r|p, R, R, R, L, P;
-mov.u32 r, {%lanemask_lt %laneid %ntid.x};
+mov.u32 r, {%ctaid.x %cluster_ctarank %nctaid.x};
+mov.u32 r, {%lanemask_lt %laneid %ntid.x %tid.x %tid.y %tid.z %ntid.y};
 mov.u32 r, C;
 mov.u64 d, {C one two};
 {sad.u32 sad.s32 dp4a.u32.u32 dp4a.s32.s32 dp4a.u32.s32} r, R, R, R;
@@ -110,7 +126,7 @@ NUMBERS = {
     "S": [0, 1, 2, 4, 8, 16, 31],
 }
 WORDS = [0, 1, 2, 5, 127, 128, 255, 256, 65535, 65536, 2**31 - 1, 2**31, 2**32 - 1]
-FIRST = {"r": ["%r1", "%r2", "%r3"], "d": ["%rd9"], "h": ["%h1"], "f": ["%f1"], "p": ["%p1"]}
+FIRST = {"r": ["%r1", "%r2", "%r3", "%r6", "%r7"], "d": ["%rd9"], "h": ["%h1"], "f": ["%f1"], "p": ["%p1"]}
 OPERANDS = {"R": "r", "X": "d", "H": "h", "F": "f", "P": "p"}
 PREFIX = {"r": "%r", "d": "%rd", "h": "%h", "f": "%f", "p": "%p"}
 TYPES = {"r": "u32", "d": "u64", "h": "u16", "f": "f32"}
@@ -121,14 +137,17 @@ HEAD = """.version 8.6
 .visible .entry k(.param .u64 out, .param .u64 in)
 {
 .reg .pred %p<200>; .reg .b16 %h<200>; .reg .b32 %r<300>; .reg .b64 %rd<200>; .reg .f32 %f<200>;
-.reg .b64 %to<9>; .reg .b32 %own;
+.reg .b64 %to<9>; .reg .b32 %own, %lin;
 .shared .align 4 .b8 one[64]; .shared .align 16 .b8 two[64]; .shared .align 4 .b8 own[256];
 .local .align 8 .b8 kept[8];
-mov.u32 %r1, %tid.x; ld.param.u64 %to1, [out]; ld.param.u64 %to2, [in]; ld.global.u32 %r2, [%to2];
-mul.wide.u32 %to3, %r1, 4; add.u64 %to4, %to2, %to3; ld.global.u32 %r3, [%to4+256];
-mul.wide.u32 %to3, %r1, 8; add.u64 %to1, %to1, %to3;
+mov.u32 %r1, %tid.x; mov.u32 %r6, %tid.y; mov.u32 %r7, %tid.z; mov.u32 %lin, %ntid.y;
+mad.lo.u32 %lin, %lin, %r7, %r6; mov.u32 %own, %ntid.x; mad.lo.u32 %lin, %lin, %own, %r1;
+ld.param.u64 %to1, [out]; ld.param.u64 %to2, [in]; ld.global.u32 %r2, [%to2];
+mul.wide.u32 %to3, %lin, 4; add.u64 %to4, %to2, %to3; ld.global.u32 %r3, [%to4+256];
+mul.wide.u32 %to3, %lin, 8; add.u64 %to1, %to1, %to3; mov.u32 %own, %ctaid.x;
+mad.wide.u32 %to1, %own, BEHIND, %to1;
 cvt.u64.u32 %rd9, %r1; cvt.u16.u32 %h1, %r1; cvt.rn.f32.u32 %f1, %r1; setp.lt.u32 %p1, %r1, 32;
-mov.u32 %own, own; mad.lo.u32 %own, %r1, 4, %own; st.shared.u32 [%own], %r1; st.local.u32 [kept], %r1;
+mov.u32 %own, own; mad.lo.u32 %own, %lin, 4, %own; st.shared.u32 [%own], %r1; st.local.u32 [kept], %r1;
 st.local.u32 [kept+4], %r3; mov.u32 %r4, one; mov.u32 %r5, two;
 st.global.u32 [%to1+PLACES], %r4; st.global.u32 [%to1+PLACES+4], %r5;
 """
@@ -136,10 +155,15 @@ st.global.u32 [%to1+PLACES], %r4; st.global.u32 [%to1+PLACES+4], %r5;
 
 @dataclass
 class Drawn:
-    """A program: its text, and its results by kind and name, in the order of the stores."""
+    """A program: its text, its results by kind and name, in the order of the stores, and its block."""
 
     text: str
     made: list[tuple[str, str]]
+    shape: tuple[int, int, int] = (BLOCK, 1, 1)
+
+    @property
+    def threads(self) -> int:
+        return prod(self.shape)
 
 
 def _form(draw: random.Random, step: str) -> str:
@@ -162,6 +186,8 @@ def drawn(draw: random.Random, steps: int) -> Drawn:
     pools = {kind: list(names) for kind, names in FIRST.items()}
     made: list[tuple[str, str]] = []
     lines: list[str] = []
+    alone = draw.random() < 0.4  # without collectives, so that lanes may be missing
+    some = [x for x in STEPS if ".sync" not in x] if alone else STEPS
     for _ in range(steps):
         new: list[tuple[str, str]] = []
 
@@ -175,7 +201,7 @@ def drawn(draw: random.Random, steps: int) -> Drawn:
             new.append((letter, f"{PREFIX[letter]}{first + len(new)}"))
             return new[-1][1]
 
-        form = _form(draw, draw.choice(STEPS))
+        form = _form(draw, draw.choice(some))
         line = re.sub(r"(?<![\w.%])[RXHFPrdhfpCMKNWBQLS](?![\w.])", put, form)
         if line.startswith("@"):
             line = f"mov.u32 {new[0][1]}, {draw.choice(pools['r'])}; {line}"
@@ -187,15 +213,18 @@ def drawn(draw: random.Random, steps: int) -> Drawn:
         at = f"[%to1+{8 * BLOCK * n}]"
         as_word = f"selp.u32 %r299, 1, 0, {name}; st.global.u32 {at}, %r299;"
         lines.append(as_word if kind == "p" else f"st.global.{TYPES[kind]} {at}, {name};")
-    head = HEAD.replace("PLACES", str(8 * BLOCK * len(made)))
-    return Drawn(head + "\n".join([*lines, "ret;\n}\n"]), made)
+    head = HEAD.replace("PLACES", str(8 * BLOCK * len(made))).replace(
+        "BEHIND", str(8 * BLOCK * len(made) + 8 * BLOCK)
+    )
+    return Drawn(head + "\n".join([*lines, "ret;\n}\n"]), made, draw.choice(SHAPES + ODD * alone))
 
 
 @dataclass(frozen=True)
 class Execution:
-    """What each register holds in each thread, and where variables lie."""
+    """What each register holds in each thread of two blocks, and where variables lie."""
 
     held: Mapping[str, Words]
+    beside: Mapping[str, Words]
     places: Mapping[str, int]
 
 
@@ -204,28 +233,34 @@ def executed(program: Drawn, draw: random.Random) -> Execution:
         draw.choice(WORDS) if draw.random() < 0.3 else draw.getrandbits(draw.choice([4, 8, 16, 31, 32]))
         for _ in range(64 + BLOCK)
     ]
-    out = buffer(np.zeros(BLOCK * (len(program.made) + 1), np.uint64))
+    out = buffer(np.zeros(2 * BLOCK * (len(program.made) + 1), np.uint64))
     given = buffer(np.array(data, np.uint32))
-    memory = run(program.text, "k", Launch((BLOCK, 1, 1), params=(out, given)), seed=1).memory(out)
-    rows = memory.view(np.uint64).reshape(-1, BLOCK)
-    words = [range(BLOCK), [data[0]] * BLOCK, data[64:]]
-    held = {f"%r{n}": np.array(x, np.uint64) for n, x in enumerate(words, 1)}
-    held |= {name: row for (_, name), row in zip(program.made, rows[:-1], strict=True)}
+    launch = Launch(program.shape, (2, 1, 1), params=(out, given))
+    memory = run(program.text, "k", launch, seed=1).memory(out)
+    (rows, beside), n = memory.view(np.uint64).reshape(2, -1, BLOCK), program.threads
+    words = [np.arange(n) % program.shape[0], [data[0]] * n, data[64 : 64 + n]]
+    held = {f"%r{k}": np.array(x, np.uint64) for k, x in enumerate(words, 1)}
+    held |= {name: row[:n] for (_, name), row in zip(program.made, rows[:-1], strict=True)}
+    there = {name: row[:n] for (_, name), row in zip(program.made, beside[:-1], strict=True)}
     one, two = map(int, rows[-1].view(np.uint32)[:2])
-    return Execution(held, {"one": one, "two": two})
+    return Execution(held, there, {"one": one, "two": two})
 
 
 def wrong(program: Drawn, execution: Execution) -> Iterator[tuple[str, str]]:
     """What is said of a register that does not hold."""
     flow = Flow(parse(program.text).entries[0])
-    claims, held = Claims(flow, BLOCK, execution.places), execution.held
+    claims, held = Claims(flow, program.shape, execution.places), execution.held
     readers = {i.operands[1].name if i.op == "st" else i.operands[3].name: k  # type: ignore[union-attr]
                for k, i in enumerate(flow.body) if i.op in ("st", "selp")}  # fmt: skip
     alike: dict[object, set[int]] = defaultdict(set)
     for kind, name in program.made:
         words, k, register = held[name], readers[name], Reg(name)
-        for found in claims.wrong(k, register, words[None], np.ones((1, BLOCK), np.bool_)):
+        for found in claims.wrong(k, register, words[None], np.ones((1, program.threads), np.bool_)):
             yield found, name
+        if not claims.uniformity.read_at(k, [name]) & EACH_BLOCK:
+            both = np.concatenate([words, execution.beside[name]])
+            if claims.differ(k, register, both):
+                yield "one for all blocks", name
         if kind in "rd" and not claims.sums_up(k, register, held, words):
             yield "sum", name
         common = claims.common.get((flow.versions.writer[flow.versions.read(name, k)], name))

@@ -440,7 +440,7 @@ def wrong(program: Program, one: Execution, two: Execution | None = None) -> Ite
     """What is said of a register where a probe reads it, and does not hold: with the probe. ``two``: the same
     with its variables elsewhere."""
     flow = Flow(parse(program.text).entries[0])
-    claims = Claims(flow, BLOCK, one.places)
+    claims = Claims(flow, (BLOCK, 1, 1), one.places)
     for probe, k, register in probed(flow):
         words, seen = one.words[probe, register.name], one.seen[probe, register.name]
         if flow.block_of[k] not in flow.reached:
