@@ -218,9 +218,16 @@ def judge(p: Program, seconds: float = 20.0) -> Judged:
     return Judged(said, why, harm, kind)
 
 
+#: A loop that asks global memory.
+_POLLS = re.compile(r"(\w+):[^:]*?\.global\.[^:]*?bra \1;")
+
+
 def _followed(p: Program) -> tuple[Kind, ...]:
-    """The kinds of harm in global memory that the checker looks for: races where blocks hand data over."""
-    return (Kind.STALE, Kind.RACE) if p.blocks else (Kind.STALE,)
+    """The kinds of harm in global memory that the checker looks for: races where blocks hand data over.
+
+    Where an edit has left nobody who waits, nothing is handed over (``analysis/handover_detection.py``).
+    """
+    return (Kind.STALE, Kind.RACE) if p.blocks and _POLLS.search(p.text) else (Kind.STALE,)
 
 
 _WAITS = re.compile(r"\b(ld|ldu|atom|mbarrier|bar|barrier|cp|fence|membar|griddepcontrol|nanosleep)\.")

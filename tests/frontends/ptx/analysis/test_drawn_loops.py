@@ -120,7 +120,7 @@ st.shared.u32 [%own], <v>; ld.shared.(u32|s8|u8|u16) <v>, [%own]
 st.shared.v2.u32 [%own], {<v>, <v>}; ld.shared.v2.u32 {<v1>, <v2>}, [%own]
 st.local.u32 [kept], <v>; ld.local.(u32|s8|u16) <v>, [kept]
 st.local.u64 [kept+8], <d>; ld.local.(u64 <d>|u32 <v>|u16 <v>), [kept+8]
-st.shared.u32 [%own], <a>; ld.shared.u32 <a>, [%own]
+st.shared.u32 [%own+512], <a>; ld.shared.u32 <a>, [%own+512]
 st.local.u32 [kept], <a>; ld.local.u32 <a>, [kept]
 atom.shared.(add|max|exch).u32 <v>, [rows], <v>
 ld.global.(u32|u8|s16) <v>, [%to1]
@@ -177,7 +177,7 @@ HEAD = """.version 8.6
 .reg .pred %q<4>; .reg .b32 %v<8>; .reg .b64 %d<4>; .reg .b16 %h<3>; .reg .f32 %f<3>; .reg .b32 %a<4>;
 .reg .b32 %m, %full, %own, %p<9>, %x<2>, %t; .reg .b64 %m64, %row, %g, %to<12>;
 .reg .pred %z<4>; .reg .b16 %m16; .reg .f32 %mf;
-.shared .align 4 .b8 left[64]; .shared .align 16 .b8 right[128]; .shared .align 8 .b8 own[512];
+.shared .align 4 .b8 left[64]; .shared .align 16 .b8 right[128]; .shared .align 8 .b8 own[1024];
 .shared .align 4 .b8 rows[256]; .local .align 8 .b8 kept[16];
 mov.u32 %m, 1; mov.u32 %full, -1; mov.u64 %m64, 1; mov.u16 %m16, 1; mov.b32 %mf, 1; mov.u32 %v0, %tid.x;
 ld.param.u64 %to0, [out]; ld.param.u64 %to1, [in]; shl.b32 %p0, %v0, 3; mov.u32 %p1, own;
@@ -461,7 +461,8 @@ def judged(seed: int) -> list[tuple[str, int, str]]:
     found = []
     for n in range(2):
         given = data_of(draw)
-        two = executed(program, given, seed=2) if not n else None
+        alike = not n and "atom" not in program.text  # what an atomic brings depends on who comes first
+        two = executed(program, given, seed=2) if alike else None
         found += [*wrong(program, executed(program, given), two)]
     return found
 
