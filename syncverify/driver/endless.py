@@ -6,20 +6,36 @@ can change that would end one, the assumption is not taken. Findings stay: they 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from syncverify.base.diagnostics import Diagnostic, KernelReport, Severity, Verdict
 from syncverify.base.reason import Cause, Reason
 from syncverify.driver.ptx_task import CheckTask
+from syncverify.frontends.ptx.analysis.thread_values import ThreadValues
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.flow.progress import endless_loops
+from syncverify.ir.launch_grid import Dims
+
+
+def _of_threads(flow: Flow, block: Dims) -> Callable[[int], list[int] | None]:
+    """What the threads of a block have in a version of a register."""
+    values = ThreadValues(flow, block)
+
+    def of(v: int) -> list[int] | None:
+        numbers = values.of_version(v)
+        return None if numbers is None else [int(x) for x in numbers]
+
+    return of
 
 
 def with_loops_that_end(k: CheckTask, report: KernelReport) -> KernelReport:
     """The report, or no proof where a loop of the kernel never ends."""
     if report.verdict is not Verdict.PROVED:
         return report
-    found = endless_loops(Flow(k.function))
+    flow = Flow(k.function)
+    block = k.facts.block
+    found = endless_loops(flow) if block is None else endless_loops(flow, _of_threads(flow, block))
     if not found:
         return report
     span = k.module.span(k.function.body[found[0]])

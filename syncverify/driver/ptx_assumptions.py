@@ -8,6 +8,11 @@ from typing import Any
 from syncverify.base.diagnostics import Diagnostic, Policy, Severity
 from syncverify.base.kernel_names import base_name
 from syncverify.frontends.ptx.analysis.counted_blocks import read_by_the_last, used_counts
+from syncverify.frontends.ptx.analysis.handover_detection import (
+    bulk_copies,
+    global_operand,
+    through_one_map,
+)
 from syncverify.frontends.ptx.analysis.tile_barriers import TileMeeting
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.decode.global_access import space_of
@@ -229,10 +234,12 @@ def of_common(facts: PtxFacts, program: Program, asked: Iterable[tuple[Any, ...]
 
 def of_overlaps(facts: PtxFacts, program: Program) -> list[str]:
     """That no thread reads what another one writes by accesses to global memory that have no events, but for
-    the block that counts itself last."""
-    followed = program.handing.accesses if program.handing is not None else {}
+    the block that counts itself last; nor another block, where only those of one block are ordered."""
+    handing, flow = program.handing, program.flow
+    by_block = handing is not None and not (handing.together or program.alone)
+    followed = handing.accesses if handing is not None and not by_block else {}
     index = {p.name for p in program.function.params}
-    flow, reads, writes = program.flow, dict[str, int](), dict[str, int]()
+    reads, writes = dict[str, int](), dict[str, int]()
     found = {"ld": reads, "st": writes, "discard": writes}
     counted = read_by_the_last(flow, used_counts(flow), program.origins)
     last: dict[str, tuple[int, int]] = {}
@@ -250,19 +257,31 @@ def of_overlaps(facts: PtxFacts, program: Program) -> list[str]:
                 last.setdefault(place, (line(counted[k]), line(k)))
             else:
                 found[i.op].setdefault(place, line(k))
+    for (_, copies), of in zip(bulk_copies(flow), (writes, reads), strict=True):
+        for k in copies if by_block else ():
+            for place in program.origins.of(global_operand(program.body[k])):
+                if place.rpartition("+")[0] in index:
+                    of.setdefault(place, line(k))
     nobody = [
         f"line {writes[x]}: no other thread reads (line {reads[x]}) what is written through {name} there"
         for x in writes
         if x in reads
         for name in _named(facts, program, [x])
     ]
-    return nobody + [
+    return [*(_through_maps(program) if by_block else ()), *nobody] + [
         f"line {writes[x]}: of other blocks, only the one that counts last (line {last[x][0]}) reads "
         f"(line {last[x][1]}) what is written through {name} there"
         for x in writes
         if x in last
         for name in _named(facts, program, [x])
     ]
+
+
+def _through_maps(program: Program) -> list[str]:
+    """That no block loads what another one stores through the same tensor map."""
+    store = through_one_map(program.flow)
+    line = 0 if store is None else program.module.span(program.body[store]).line
+    return [f"line {line}: no other block loads what is stored through the tensor map there"] if line else []
 
 
 def _counters(facts: PtxFacts, program: Program) -> set[str]:

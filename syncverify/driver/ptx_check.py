@@ -52,6 +52,7 @@ from syncverify.frontends.ptx.analysis.named_arrays import NamedArrays
 from syncverify.frontends.ptx.analysis.read_only_loads import loads_anywhere, written_load
 from syncverify.frontends.ptx.analysis.thread_values import ThreadValues
 from syncverify.frontends.ptx.analysis.tile_barriers import with_tile_barriers
+from syncverify.frontends.ptx.analysis.uniformity import LANES
 from syncverify.frontends.ptx.analysis.unset_paths import unset_paths
 from syncverify.frontends.ptx.decode.memory import Access
 from syncverify.frontends.ptx.exec.tables import layout
@@ -419,10 +420,17 @@ def _as_written(k: CheckTask, report: KernelReport) -> KernelReport:
     if found is not None:
         load, write = (p.body[at] for at in found)
         text = (
-            "ld.global.nc reads what has to stay the same while the kernel runs, and the kernel writes "
+            f"{load.name} reads what has to stay the same while the kernel runs, and the kernel writes "
             f"through the same pointer ({k.module.span(write)})"
         )
         return _undecided_at(k, report, load, text)
+    twice = _one_tensor_twice(k)
+    if twice is not None:
+        text = "another map of this tensor is one that copies load through, and their boxes are not compared"
+        return _undecided_at(k, report, p.body[twice], text)
+    apart = next((at for at, i in enumerate(p.body) if i.op == "ldu" and _by_lane(k, at)), None)
+    if apart is not None:
+        return _undecided_at(k, report, p.body[apart], "ldu has one address for all lanes of a warp")
     lost = read_after_discard(p.flow, p.origins)
     if lost is not None:
         discard, read = (p.body[at] for at in lost)
@@ -430,12 +438,36 @@ def _as_written(k: CheckTask, report: KernelReport) -> KernelReport:
         text = f"{what} ({k.module.span(read)})"
         return _undecided_at(k, report, discard, text)
     lines = sorted({k.module.span(p.body[at]).line for at in loads_anywhere(p.flow, p.origins)})
-    said = [f"line {line}: the kernel writes nothing of what ld.global.nc reads" for line in lines]
+    said = [f"line {line}: the kernel writes nothing of what is read there as read-only" for line in lines]
     stores, loads = tensor_copies(p.flow)
     if loads and any(at is None for _, at in (*stores, *loads)):
         lines = sorted({k.module.span(p.body[at]).line for at, _ in stores})
         said += [f"line {line}: no copy loads what is stored through the tensor map there" for line in lines]
     return replace(report, assumptions=(*report.assumptions, *said))
+
+
+def _one_tensor_twice(k: CheckTask) -> int | None:
+    """A copy that stores through a tensor map, where copies load through another one of the same name in the
+    launch file."""
+    assert k.code.compiled is not None
+    names = {
+        (p.name, leaf.offset): leaf.name
+        for p, leaves in zip(k.function.params, k.facts.params, strict=False)
+        for leaf in leaves
+        if leaf.kind == "tensormap" and leaf.name
+    }
+    stores, loads = tensor_copies(k.code.compiled.flow)
+    loaded = {(names[at], at) for _, at in loads if at in names}
+    for at, place in stores:
+        if place in names and any(name == names[place] and other != place for name, other in loaded):
+            return at
+    return None
+
+
+def _by_lane(k: CheckTask, at: int) -> bool:
+    """Whether the address of an access may vary with the lane."""
+    p, block = k.code.compiled, k.facts.block
+    return p is None or block is None or bool(p.uniformity(block).placed(at) & LANES)
 
 
 def _with_plain_global(k: CheckTask, report: KernelReport) -> KernelReport:

@@ -15,8 +15,12 @@ from typing import Any
 
 import torch
 
-#: Rows of an embedding, at most; places, at least; elements of the matrix of zeros and ones, at most.
+#: Rows of an embedding, at most; places, at least; elements of the matrix of zeros and ones, at most. For
+#: gradients whose places follow each other in memory: threads side by side add to one row then.
 _ROWS, _PLACES, _ELEMENTS = 128, 1 << 14, 1 << 24
+#: The same for others, and the elements of a gradient, at least. Threads side by side add to one row's
+#: elements there, and only two rows or so make them wait for each other whatever the indices are.
+_APART_ROWS, _APART_PLACES, _APART_ELEMENTS = 2, 1 << 16, 1 << 22
 #: Parts that places are divided into, each of them a product of its own; places of a part, at least.
 _PARTS, _PART = 256, 64
 
@@ -24,7 +28,8 @@ _PARTS, _PART = 256, 64
 def backward(grad: Any, indices: Any, rows: Any, padding: Any, by_frequency: Any) -> Any:
     """The gradient of an embedding's rows; NotImplemented where additions in memory may be as fast."""
     places = indices.numel()
-    if by_frequency or not isinstance(rows, int) or not isinstance(places, int) or not _few(rows, places):
+    known = isinstance(rows, int) and isinstance(places, int) and isinstance(grad.numel(), int)
+    if by_frequency or not known or not _few(rows, places) or not (_turned(grad) or _crowded(rows, grad)):
         return NotImplemented
     if grad.dtype != torch.bfloat16 and torch.get_float32_matmul_precision() != "highest":
         return NotImplemented
@@ -41,6 +46,17 @@ def _few(rows: int, places: int) -> bool:
     parts = gcd(places, _PARTS)
     enough = places >= _PLACES and places // parts >= _PART and parts >= _PARTS // 8
     return rows <= _ROWS and enough and rows * places <= _ELEMENTS
+
+
+def _turned(grad: Any) -> bool:
+    """Whether places of a gradient follow each other in memory, and elements of a row do not."""
+    return bool(grad.shape[-1] > 1 and grad.stride(-1) != 1)
+
+
+def _crowded(rows: int, grad: Any) -> bool:
+    """Whether additions to so few rows wait for each other whatever the indices are."""
+    places = grad.numel() // max(grad.shape[-1], 1)
+    return rows <= _APART_ROWS and places >= _APART_PLACES and grad.numel() >= _APART_ELEMENTS
 
 
 __all__ = ["backward"]

@@ -17,6 +17,11 @@ from tests.torch.compiled import draw  # noqa: E402
 PLACES = (256, 128)
 
 
+def turned(*shape: int) -> Any:
+    """A gradient whose places follow each other in memory, as that of a bias of heads."""
+    return draw(shape[-1], *shape[:-1]).movedim(0, -1)
+
+
 def plain(grad: Any, indices: Any, rows: int, padding: int) -> Any:
     return torch.ops.aten.embedding_dense_backward(grad, indices, rows, padding, False)
 
@@ -26,7 +31,7 @@ def plain(grad: Any, indices: Any, rows: int, padding: int) -> Any:
 def test_sums_are_those_of_each_row(dtype: Any, padding: int) -> None:
     """Some rows are never chosen, and one is left out."""
     indices = torch.randint(0, 20, PLACES)
-    grad = draw(*PLACES, 6).to(dtype)
+    grad = turned(*PLACES, 6).to(dtype)
     made = embeddings.backward(grad, indices, 32, padding, False)
     wanted = plain(grad.double(), indices, 32, padding)
     assert made.dtype == dtype and made.shape == (32, 6) and not made[20:].any()
@@ -41,13 +46,26 @@ def test_sums_are_those_of_each_row(dtype: Any, padding: int) -> None:
 )
 def test_others_are_inductors(rows: int, places: tuple[int, int], by_frequency: bool) -> None:
     indices = torch.randint(0, rows, places)
-    assert embeddings.backward(draw(*places, 4), indices, rows, -1, by_frequency) is NotImplemented
+    assert embeddings.backward(turned(*places, 4), indices, rows, -1, by_frequency) is NotImplemented
+
+
+@pytest.mark.parametrize(
+    ("rows", "places", "wide", "taken"),
+    [(2, 1 << 16, 64, True), (2, 1 << 16, 16, False), (2, 1 << 14, 256, False), (32, 1 << 16, 64, False)],
+)
+def test_rows_that_lie_in_memory_are_added_unless_they_are_two(
+    rows: int, places: int, wide: int, taken: bool
+) -> None:
+    indices = torch.zeros(places, dtype=torch.int64)
+    grad = torch.empty(places, wide, dtype=torch.bfloat16, device="meta")
+    made = embeddings.backward(grad, indices.to("meta"), rows, -1, False)
+    assert (made is not NotImplemented) is taken
 
 
 @pytest.mark.parametrize("precision", ["high", "medium"])
 def test_sums_of_f32_round_no_factor(precision: str) -> None:
     """A product may round factors of f32 then, to bf16 at least; those of bf16 lose nothing by it."""
-    indices, grad = torch.randint(0, 20, PLACES), draw(*PLACES, 6)
+    indices, grad = torch.randint(0, 20, PLACES), turned(*PLACES, 6)
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(precision)
     try:

@@ -139,6 +139,7 @@ class _CpAsync:
         given = on if ignored is None else on & ~ignored
         reads = self._read(m, f, on, given, amount)
         self._mark_writes(m, f, lanes, target)
+        self._differ(m, f, target, reads)
         self._start(m, f, lanes, target, reads)
         return None
 
@@ -186,6 +187,22 @@ class _CpAsync:
         found = shadow.writes(index, packed[:, None], m.line(f), threads[:, None])
         if found is not None:
             raise m.conflict(f, found, "a copy by cp.async", "shared")
+
+    def _differ(self, m: Machine, f: Fragment, target: Part, reads: _Reads) -> None:
+        """Lanes of one copy that bring different bytes to one place: a race."""
+        order = np.argsort(target.at, kind="stable")
+        for n in np.flatnonzero(np.diff(target.at[order]) == 0):  # all are multiples of their size
+            one, other = int(order[n]), int(order[n + 1])
+            if self._brought(m, reads, one) != self._brought(m, reads, other):
+                detail = "lanes of one cp.async bring different bytes to one place in shared memory"
+                where = m.here(f, int(target.lanes[other]))
+                raise m.harm(Kind.RACE, where, detail, "memory consistency model: data races", space="shared")
+
+    def _brought(self, m: Machine, reads: _Reads, k: int) -> bytes:
+        """What a lane copies, as memory is now."""
+        n, at = int(reads.amount[k]), int(reads.where[k])
+        arena = m.nowhere if reads.lost[k] and m.nowhere is not None else m.memory
+        return bytes(arena.bytes[at : at + n] if n else ()) + bytes(self.size - n)
 
     def _start(self, m: Machine, f: Fragment, lanes: Lanes, target: Part, reads: _Reads) -> None:
         """Begins the copies, which move their bytes later and in pieces."""

@@ -82,11 +82,14 @@ def _ld(c: Context, i: Instr) -> Step:
     step = bits // 8
     size = step * len(targets)
     strong = _strength(i)
-    acquires, read_only = "acquire" in i.mods, "nc" in i.mods
+    alike = i.op == "ldu"
+    acquires, read_only = "acquire" in i.mods, i.op == "ldu" or "nc" in i.mods
 
     def run(f: Fragment, on: Lanes) -> Next:
         m = f.warp.machine
         a = where(f.R)
+        if alike and np.count_nonzero(on) and np.any(a[on] != a[on][0]):
+            raise m.undefined(f, "lanes of one warp name different addresses", "ldu")
         out: list[Lanes] = []
         for part in parts(m, f, space, a, on, size, size):
             barrier_free(m, f, part, size)

@@ -124,6 +124,13 @@ PAIRS = {
         TILE + "mad.wide.u32 %rd2, %r1, 4, %rd1; cp.async.ca.shared.global [%r6], [%rd2], 4; cp.async.wait_all; ld.shared.u32 %r9, [%r6];",
         Kind.RACE,
     ),
+    "lanes of one cp.async at one place": (
+        TILE + """setp.gt.u32 %p3, %r1, 31; @%p3 ret; mad.wide.u32 %rd2, %r1, 4, %rd1; st.global.u32 [%rd2], %r1;
+        cp.async.ca.shared.global [%r4], [%rd2], 4;""",
+        TILE + """setp.gt.u32 %p3, %r1, 31; @%p3 ret; mad.wide.u32 %rd2, %r1, 4, %rd1; st.global.u32 [%rd2], 7;
+        cp.async.ca.shared.global [%r4], [%rd2], 4;""",
+        Kind.RACE,
+    ),
     "flag without a release": (
         TILE + """@%p1 bra R; st.shared.u32 [%r4], 7; st.relaxed.cta.shared.u32 [%r4+64], 1; bra E;
         R: setp.ne.u32 %p3, %r1, 32; @%p3 bra E; S: ld.acquire.cta.shared.u32 %r9, [%r4+64]; setp.ne.u32 %p4, %r9, 1;

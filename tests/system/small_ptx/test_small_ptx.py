@@ -35,6 +35,8 @@ BY_INPUT = (
     "open_grids",
     "read_only_loads",
     "discards",
+    "tensors_again",
+    "other_reads",
 )
 #: One of so many is replayed on the second reader in every run.
 EVERY = 32

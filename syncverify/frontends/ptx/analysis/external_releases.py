@@ -13,12 +13,13 @@ for else the kernel may be one for a single block.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from syncverify.frontends.ptx.analysis.handover_detection import (
     HandOver,
     bulk_copies,
     global_operand,
+    through_one_map,
     wide_fence,
 )
 from syncverify.frontends.ptx.analysis.pointer_provenance import ANYWHERE, Origins
@@ -63,12 +64,14 @@ def exchanged(
         for name in found:
             uses.setdefault(name, set()).add(use)
     both = {name for name, of in uses.items() if of >= _BOTH}
-    if not both:
+    through_map = None if both or releases else _through_map(flow)
+    if not both and through_map is None:
         return None
     plain = (k for k, _, found in placed if found & both and flow.body[k].op != "cp")
     kept = sorted({*releases, *plain})
+    first = [*releases, *kept, *(k for k, _, found in placed if found & both), through_map or 0][0]
     accesses = {k: a for k in kept if (a := decode_global(flow.body[k], generic.get(k, False))) is not None}
-    return HandOver(accesses, {}, flow.body[(releases or kept)[0]].line, True)
+    return HandOver(accesses, {}, flow.body[first].line, True)
 
 
 #: Accesses, what they do, and the pointers that their places come from.
@@ -90,7 +93,8 @@ def _placed_by_blocks(flow: Flow, placed: list[_Placed]) -> list[_Placed]:
     by_blocks = set[str]()
     for k, use, found in placed:
         i = flow.body[k]
-        specials = None if i.op == "cp" or len(found) > 1 else _specials(flow, _place(i), found)
+        by_thread = i.op == "cp" and "bulk" not in i.mods
+        specials = None if by_thread or len(found) > 1 else _specials(flow, registers(_place(i)), found)
         if specials is None:
             continue
         made.append((k, use, found))
@@ -103,13 +107,24 @@ def _placed_by_blocks(flow: Flow, placed: list[_Placed]) -> list[_Placed]:
 _PURE = frozenset("mov add sub mul mad shl shr and or xor not cvt cvta div rem min max".split())
 
 
-def _specials(flow: Flow, place: Mem, pointer: frozenset[str]) -> frozenset[str] | None:
+def _through_map(flow: Flow) -> int | None:
+    """A store through a tensor map by which the kernel loads, at a place that the block's number says."""
+    k = through_one_map(flow)
+    if k is None:
+        return None
+    at = next(o for o in flow.body[k].operands if isinstance(o, Mem) and o.coords)
+    specials = _specials(flow, [n for x in at.coords for n in registers(x)], frozenset())
+    by_block = specials is not None and any(x.startswith(("%ctaid", "%clusterid")) for x in specials)
+    return k if by_block else None
+
+
+def _specials(flow: Flow, made_of: Iterable[str], pointer: frozenset[str]) -> frozenset[str] | None:
     """The special registers that go into a place, beside a pointer; None where a size or data does, too."""
     writers: dict[str, list[Instr]] = {}
     for k in _executed(flow):
         for name in results(flow.body[k]):
             writers.setdefault(name, []).append(flow.body[k])
-    found, seen, work = set[str](), set[str](), list(registers(place))
+    found, seen, work = set[str](), set[str](), list(made_of)
     while work:
         name = work.pop()
         if name in seen:
@@ -169,4 +184,6 @@ def _memory(i: Instr) -> list[Mem]:
 
 
 def _place(i: Instr) -> Mem:
+    if i.op == "cp" and "bulk" in i.mods:
+        return _memory(i)[spaces(i.mods)[:1] != ["global"]]
     return _memory(i)[i.op == "cp"]

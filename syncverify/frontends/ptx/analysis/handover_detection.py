@@ -7,7 +7,7 @@ looked at besides where they meet other accesses to the memory that one paramete
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from syncverify.frontends.ptx.analysis.locks import freed_by
@@ -91,7 +91,8 @@ def hand_over(
     polls = frozenset(k for k in turns if _same(flow.body[k]) or k in locks)
     tickets = _tickets(flow, places, spins) if apart else frozenset[int]()
     tried = _tried(flow, places) if apart else []
-    consumers = sorted({*spins, *polls, *tickets, *tried, *_deciding(flow, places, takes)})
+    reductions = _deciding_reductions(flow)
+    consumers = sorted({*spins, *polls, *tickets, *tried, *reductions, *_deciding(flow, places, takes)})
     mixed = _mixed(flow, [k for k in places if not generic.get(k, False)], origins)
     decided = consumers or mixed is not None
     unreleased = [] if decided else _choosing_writers(flow, places, origins, apart=apart)
@@ -141,6 +142,20 @@ def _deciding(flow: Flow, accesses: Collection[int], takes: Collection[int]) -> 
     return out
 
 
+def _deciding_reductions(flow: Flow) -> list[int]:
+    """Strong reads of the memory of several devices whose value steers: what they find is not followed."""
+    readers: dict[str, list[Instr]] = {}
+    return [
+        k
+        for k, i in enumerate(flow.body)
+        if i.op == "multimem"
+        and i.mods[:1] == ("ld_reduce",)
+        and not {"relaxed", "acquire"}.isdisjoint(i.mods)
+        and flow.block_of[k] in flow.reached
+        and _steers(flow, k, readers)
+    ]
+
+
 def _choosing_writers(flow: Flow, places: Sequence[int], origins: Origins, *, apart: bool) -> list[int]:
     """Atomics whose value steers where plain accesses both write and read some memory: who finds what another
     block's atomic left may read what that block writes, though nothing releases it.
@@ -163,6 +178,9 @@ def _read_back(flow: Flow, places: Sequence[int], origins: Origins, *, apart: bo
         [k for k in plain if flow.body[k].op in ops] for ops in (("ld", "ldu"), ("st", "discard"))
     )
     names = {k: origins.of(_address(flow.body[k])) or frozenset({ANYWHERE}) for k in (*loads, *stores)}
+    copied = {x for use, of in _other_uses(flow, origins) if use == "reads" for x in of}
+    if copied and any(copied & names[j] or ANYWHERE in names[j] | copied for j in stores):
+        return True
     for k in loads:
         met = [j for j in stores if not apart or names[j] & names[k] or ANYWHERE in names[j] | names[k]]
         own = any(_one_access(flow, j, k) for j in met)
@@ -670,7 +688,7 @@ def _mixed(flow: Flow, accesses: Collection[int], origins: Origins) -> int | Non
     it writes otherwise."""
     (_, writes), (_, loads) = bulk_copies(flow)
     if not writes and not loads:
-        return _through_one_map(flow)
+        return through_one_map(flow)
     seen = {k: origins.of(global_operand(flow.body[k])) for k in writes}
     others = [(k, origins.of(_address(flow.body[k]))) for k in accesses]
     others += [(k, origins.of(global_operand(flow.body[k]))) for k in loads]
@@ -681,10 +699,10 @@ def _mixed(flow: Flow, accesses: Collection[int], origins: Origins) -> int | Non
         of = origins.of(global_operand(flow.body[k])) - {ANYWHERE}
         if any(of & o for j, o in others if flow.body[j].op in ("st", "discard", "red", "atom")):
             return k
-    return _through_one_map(flow)
+    return through_one_map(flow)
 
 
-def _through_one_map(flow: Flow) -> int | None:
+def through_one_map(flow: Flow) -> int | None:
     """A copy that writes through a tensor map by which the kernel loads, too. Maps at different places of
     parameters lead to different memory."""
     stores, loads = tensor_copies(flow)
@@ -739,7 +757,10 @@ def _met(flow: Flow, places: Sequence[int], consumers: Collection[int], origins:
     atomically: nothing is handed over there."""
     names = {k: origins.of(_address(flow.body[k])) for k in places}
     bulk = {x for _, of in bulk_copies(flow) for k in of for x in origins.of(global_operand(flow.body[k]))}
-    if not all(names.values()) or any(ANYWHERE in x for x in (bulk, *names.values())):
+    others = list(_other_uses(flow, origins))
+    if not all(names.values()) or any(
+        ANYWHERE in x for x in (bulk, *names.values(), *(x for _, x in others))
+    ):
         return places
     group = {x: x for found in names.values() for x in found}
 
@@ -760,10 +781,27 @@ def _met(flow: Flow, places: Sequence[int], consumers: Collection[int], origins:
             of.add("decides")
     for x in bulk & group.keys():
         uses[head(x)].add("bulk")
+    for use, places_of in others:
+        for x in places_of & group.keys():
+            uses[head(x)].add(use)
     kept = {x for x, of in uses.items() if len(of - {"decides"}) > 1 or of == {"combines", "decides"}}
     return [k for k in places if head(next(iter(names[k]))) in kept]
 
 
+def _other_uses(flow: Flow, origins: Origins) -> Iterator[tuple[str, frozenset[str]]]:
+    """What copies by threads, and accesses to memory of several devices, do with memory of which pointers."""
+    for k, i in enumerate(flow.body):
+        memory = [op for op in i.operands if isinstance(op, Mem)]
+        if flow.block_of[k] not in flow.reached or not memory:
+            continue
+        if i.op == "multimem" and "bulk" not in i.mods:
+            use = next((use for m, use in _OF_DEVICES.items() if m in i.mods), "combines")
+            yield use, origins.of(memory[0]) or frozenset({ANYWHERE})
+        elif i.op == "cp" and i.mods[:1] == ("async",) and "bulk" not in i.mods and len(memory) > 1:
+            yield "reads", origins.of(memory[1]) or frozenset({ANYWHERE})
+
+
+_OF_DEVICES = {"ld_reduce": "reads", "st": "writes"}
 _USES = {
     "ld": "reads",
     "ldu": "reads",

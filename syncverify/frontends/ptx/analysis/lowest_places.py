@@ -2,9 +2,11 @@
 
 Example: of ``mov b, row+32; shl o, i, 2; add a, b, o``, where ``i`` starts at ``%tid.x`` and 256 is added in
 each turn, the address is ``row+32`` at least, whatever the number of turns is. Numbers count as whole numbers
-here: a sum that leaves its 32 bits belongs to an access far outside shared memory, for steps are small. Data
-and numbers of blocks take no small steps: a product of these may leave 32 bits at once, and bounds nothing.
-Nor is a step small that a turn multiplies, or adds to itself: 32 turns double a number out of its bits, to 0.
+here: each turn comes to the access, so that a sum that leaves its 32 bits was far outside shared memory turns
+before, for steps are small. An access that some turns leave out, or one behind the loop, has no bound.
+Data and numbers of blocks take no small steps: a product of these may leave 32 bits at once, and bounds
+nothing. Nor is a step small that a turn multiplies, or adds to itself: 32 turns double a number out of its
+bits, to 0.
 """
 
 from __future__ import annotations
@@ -32,17 +34,32 @@ class LowestPlaces:
         self.flow, self.shared = flow, shared
         self._left = 0
         self._grows: dict[tuple[int, int], bool] = {}
+        self._counted: set[int] = set()  # versions that turns of loops move on, behind one address
 
     def of(self, k: int) -> int | None:
         """The least place of an access; None where nothing bounds it."""
         place = next((x for x in self.flow.body[k].operands if isinstance(x, Mem)), None)
-        return None if place is None else self.of_address(place, k)
+        low = None if place is None else self.of_address(place, k)
+        return low if self._met_in_each_turn(k) else None
 
     def of_address(self, place: Mem, k: int) -> int | None:
         """The least that an address is where an instruction reads it."""
         self._left = MOST
+        self._counted.clear()
         found = self._operand(place.base, k, {})
         return None if found is None or found >= _ABOVE // 2 else found + place.offset
+
+    def _met_in_each_turn(self, k: int) -> bool:
+        """Whether each turn that counts the address of an access up comes to the access: it leaves shared
+        memory then, turns before its number leaves 32 bits."""
+        flow, here = self.flow, self.flow.block_of[k]
+        back = {
+            b
+            for v in self._counted
+            for b, _ in flow.versions.merged(v)
+            if b >= 0 and flow.dominates(flow.versions.block[v], b)
+        }
+        return not back or (flow.body[k].guard is None and all(flow.dominates(here, b) for b in back))
 
     def _operand(self, x: Operand, k: int, known: dict[int, int]) -> int | None:
         match x:
@@ -80,6 +97,7 @@ class LowestPlaces:
             return None
         low = min(first)
         again = [self._version(m, {**known, v: low}) for m in versions]
+        self._counted.add(v)
         return low if all(x is not None and x >= low for x in again) else None
 
     def _made(self, v: int, i: Instr, k: int, known: dict[int, int]) -> int | None:

@@ -1,7 +1,7 @@
-"""Loads by ``ld.global.nc`` of memory that the kernel writes.
+"""Loads by ``ld.global.nc`` and ``ldu`` of memory that the kernel writes.
 
 They go by a cache that no store of the kernel reaches, and no fence or barrier changes that: what they read
-has to stay the same while the kernel runs.
+has to stay the same while the kernel runs. ``ldu`` also has one address for all lanes of a warp.
 
 *Example.* ``out[b] = sum; __threadfence(); if (atomicAdd(&done, 1) == last) total += __ldg(&out[i]);``.
 """
@@ -40,7 +40,11 @@ def loads_anywhere(flow: Flow, origins: Origins) -> list[int]:
 
 
 def _loads(flow: Flow) -> Iterator[int]:
-    return (k for k, i in _executed(flow) if i.op == "ld" and "nc" in i.mods)
+    return (k for k, i in _executed(flow) if _reads_only(i))
+
+
+def _reads_only(i: Instr) -> bool:
+    return i.op == "ldu" or (i.op == "ld" and "nc" in i.mods)
 
 
 def _writes(flow: Flow) -> Iterator[int]:

@@ -325,28 +325,30 @@ class ClassContext:
         if not self.tables.tracks or self.tables.edits_maps:
             return -1
         number, facts = self.tables.map_at(self._one(tensor_map, "the address of a tensor map"))
-        if facts.box is None or facts.element is None or len(facts.box) != len(coords):
-            at = None
-        else:
-            at = self._coordinates(coords)
+        at, why = None, ""
+        if facts.box is not None and facts.element is not None and len(facts.box) == len(coords):
+            at, why = self._coordinates(coords)
+        unknown = self.tables.maps_at_unknown_coordinates
         if writes:
             self.tables.written_maps.setdefault(number, number)
         elif at is None:
-            self.tables.maps_at_unknown_coordinates.add(number)
-        if number in self.tables.written_maps and (
-            at is None or number in self.tables.maps_at_unknown_coordinates
-        ):
+            unknown[number] = why
+        if number in self.tables.written_maps and (at is None or number in unknown):
+            of_block = why or unknown.get(number, "")
+            if has(of_block, Cause.BLOCK_PLACE):
+                raise Opaque(of_block)  # with a number for the block they are known
             raise Opaque(f"the boxes of tensor map {facts.name}, through which the kernel hands data over, "
                          "are not known")  # fmt: skip
         if at is None or facts.box is None or facts.element is None:
             return -1
         return self.tables.footprints.add(box_footprint(number, facts.box, facts.element, at))
 
-    def _coordinates(self, coords: Sequence[Value]) -> list[int] | None:
+    def _coordinates(self, coords: Sequence[Value]) -> tuple[list[int] | None, str]:
+        """The coordinates; or why they are not known."""
         try:
-            return [signed(self.number(c, "a coordinate"), 32) for c in coords]
-        except Opaque:
-            return None
+            return [signed(self.number(c, "a coordinate"), 32) for c in coords], ""
+        except Opaque as e:
+            return None, reason_of(e)
 
     def read_handle(self) -> int:
         return -1  # the caller puts it in

@@ -139,6 +139,8 @@ class PtxSystem(SymbolicSystem):
         else:
             tables = like.tables
             laid = tables.layout
+            if cluster is not None:
+                tables.know_the_block()
         grid = launch.grid
         g = None if grid is None else Grid(grid, launch.block, launch.cluster)
         block = (0, 0, 0) if g is None or cluster is None else g.coordinates(g.block_of(cluster, 0))

@@ -9,7 +9,7 @@ from math import gcd
 from typing import Any
 
 from syncverify.base.kernel_names import base_name
-from syncverify.base.reason import Cause, Reason, bare, causes_of
+from syncverify.base.reason import Cause, Reason, bare, causes_of, has
 from syncverify.frontends.ptx.analysis.address_ranges import ANYWHERE, Reached
 from syncverify.frontends.ptx.analysis.block_groups import Places
 from syncverify.frontends.ptx.analysis.locks import Locks
@@ -204,8 +204,8 @@ class Tables:
     lowest: Callable[[int], int | None] = field(default=lambda site: None)  # the least place, by site
     slots: Callable[[int], Slot | None] = field(default=lambda site: None)  # by site
     written_maps: dict[int, int] = field(default_factory=dict)  # maps that copies store through
-    # maps of loads at coordinates that are not known
-    maps_at_unknown_coordinates: set[int] = field(default_factory=set)
+    # maps of loads at coordinates that are not known, and why
+    maps_at_unknown_coordinates: dict[int, str] = field(default_factory=dict)
     barriers: list[BarrierInfo] = field(default_factory=list)
     footprint_table: list[Footprint] = field(default_factory=list)
     fragments: list[str] = field(default_factory=list)
@@ -278,6 +278,12 @@ class Tables:
             found = self._fragments[name] = len(self.fragments)
             self.fragments.append(name)
         return found
+
+    def know_the_block(self) -> None:
+        """Forgets where copies went in a run in which the block had no number."""
+        unknown = self.maps_at_unknown_coordinates
+        for number in [n for n, why in unknown.items() if has(why, Cause.BLOCK_PLACE)]:
+            del unknown[number]
 
     def map_at(self, address: Any) -> tuple[int, MapFacts]:
         """Number and facts of the tensor map at an address (or behind a value that is not known)."""

@@ -8,7 +8,7 @@ for all that it may be.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from math import gcd
 
 from syncverify.frontends.ptx.flow.control_flow import Flow
@@ -52,13 +52,28 @@ def can_end(flow: Flow, blocks: Collection[int]) -> bool:
     return False
 
 
-def endless_loops(flow: Flow) -> list[int]:
-    """The first instructions of loops that nobody leaves who turns once."""
+#: By version, what each thread that comes to a loop has there, where that is known.
+Starts = Callable[[int], Collection[int] | None]
+
+
+def _unknown(_: int) -> None:
+    return None
+
+
+def endless_loops(flow: Flow, starts: Starts = _unknown) -> list[int]:
+    """The first instructions of loops that nobody leaves who turns once, or that some thread does not leave
+    whose number it starts with (``starts``)."""
     heads = {head: loop for head, loop in jumps_back(flow.blocks, flow.idom) if head in flow.reached}
-    return sorted(flow.blocks[h].lo for h, loop in heads.items() if never_ends(flow, h, loop))
+    above = flow.controllers()
+    found = []
+    for h, loop in heads.items():
+        all_come = above[h] <= {*loop}  # else those whom it would not end for may not come
+        if never_ends(flow, h, loop, starts if all_come else _unknown):
+            found.append(flow.blocks[h].lo)
+    return sorted(found)
 
 
-def never_ends(flow: Flow, head: int, loop: Collection[int]) -> bool:
+def never_ends(flow: Flow, head: int, loop: Collection[int], starts: Starts = _unknown) -> bool:
     """Whether who turns once in a loop turns for ever: it comes to each exit in every turn, and what an exit
     asks is made in each turn again of what the loop does not write, or has one outcome for each value."""
     known: dict[int, bool] = {}
@@ -73,7 +88,7 @@ def never_ends(flow: Flow, head: int, loop: Collection[int]) -> bool:
             known[v] = outside or (writer >= 0 and made(flow.body[writer], writer))
             if not known[v] and writer >= 0:
                 i = flow.body[writer]
-                known[v] = _has_one_outcome(flow, i, writer) or _passes_by(flow, i, writer, head)
+                known[v] = _has_one_outcome(flow, i, writer) or _passes_by(flow, i, writer, head, starts)
         return known[v]
 
     def made(i: Instr, k: int) -> bool:
@@ -138,7 +153,7 @@ def _has_one_outcome(flow: Flow, i: Instr, k: int) -> bool:
     }.get(_UNSIGNED.get(compare, compare), False)
 
 
-def _passes_by(flow: Flow, i: Instr, k: int, head: int) -> bool:
+def _passes_by(flow: Flow, i: Instr, k: int, head: int, starts: Starts) -> bool:
     """Whether a comparison for equality with a number comes out alike in each turn of a loop: its turns move
     a number on by steps that pass the other one by, also where it wraps. Example: by 2 from 0, beside 7."""
     if i.op != "setp" or i.guard is not None or len(i.mods) != 2 or i.mods[0] not in ("eq", "ne"):
@@ -150,16 +165,20 @@ def _passes_by(flow: Flow, i: Instr, k: int, head: int) -> bool:
     v, more = _moved_on(flow, versions.read(a.name, k), bits)
     if versions.writer[v] >= 0 or versions.block[v] != head or versions.is_unset(v):
         return False
-    unit, first = 1 << bits, []
+    unit, first = 1 << bits, list[Collection[int]]()
     for block, w in versions.merged(v):
         from_, step = _moved_on(flow, w, bits)
         if block >= 0 and flow.dominates(head, block) and from_ == v:
             unit = gcd(unit, step)
         elif (number := _number(flow, from_)) is not None:
-            first.append(number + step)
+            first.append([number + step])
+        elif (numbers := starts(from_)) is not None:
+            first.append([x + step for x in numbers])
         else:
             return False
-    return all((b.value - x - more) % unit for x in first)
+    if len(first) == 1:
+        return any((b.value - x - more) % unit for x in first[0])  # one thread for which it never comes out
+    return all((b.value - x - more) % unit for some in first for x in some)
 
 
 def _moved_on(flow: Flow, v: int, bits: int) -> tuple[int, int]:

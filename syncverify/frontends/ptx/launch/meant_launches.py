@@ -23,7 +23,7 @@ from syncverify.base.source import InputError
 from syncverify.frontends.ptx.launch.facts import PtxFacts
 from syncverify.frontends.ptx.launch.small_sizes import some_sizes
 from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Operand, Reg, Special
-from syncverify.frontends.ptx.syntax.operands import results
+from syncverify.frontends.ptx.syntax.operands import computed_from, results, sources
 from syncverify.ir.expr import Var
 
 _AXES = "xyz"
@@ -35,8 +35,10 @@ _COPIES = frozenset({"mov", "cvt"})
 _NUMBERS = frozenset({"mul", "mad", "add"})
 #: Clusters along the axes that are asked about: along one of them, and along all.
 _TWO, _MORE = 2, 5
+#: What makes a constant that counts are compared with.
+_NEAR = frozenset({"mov", "add", "sub"})
 #: Numbers of blocks that the text may name: how many of them, how large.
-_MOST_NAMED, _LARGEST_NAMED = 3, 16
+_MOST_NAMED, _LARGEST_NAMED = 6, 60
 
 
 def asks_extents(function: Function) -> bool:
@@ -118,17 +120,16 @@ def _of_shape(facts: PtxFacts, axes: Sequence[str], shape: Mapping[str, int]) ->
 
 
 def _named(function: Function) -> list[int]:
-    """Numbers of blocks that a text may be meant for: constants that it compares integers with, and one more,
-    for ``count == 3`` is asked by the last of four."""
-    found = {
-        o.value + more
-        for i in function.body
-        if i.op == "setp"
-        for o in i.operands
-        if isinstance(o, Imm)
-        for more in (0, 1)
-    }
-    return sorted(n for n in found if _TWO < n <= _LARGEST_NAMED)[:_MOST_NAMED]
+    """Numbers of blocks around those that a text may be meant for: constants that it compares counts in
+    global memory with, and one and two more, for ``count == 3`` is asked by the last of four blocks."""
+    brought = {r for i in function.body if i.op in ("atom", "ld") and "global" in i.mods for r in results(i)}
+    counts = computed_from(brought, function.body)
+    asking = [i for i in function.body if i.op == "setp" and not counts.isdisjoint(sources(i))]
+    others = {r for i in asking for r in sources(i)} - counts
+    made = [i for i in function.body if i.op in _NEAR and not others.isdisjoint(results(i))]
+    constants = {o.value for i in (*asking, *made) for o in i.operands if isinstance(o, Imm)}
+    found = {n + more for n in constants if 1 < n <= _LARGEST_NAMED for more in (0, 1, 2)}
+    return sorted(found - {_TWO, _MORE})[:_MOST_NAMED]
 
 
 def _open(facts: PtxFacts) -> frozenset[str]:

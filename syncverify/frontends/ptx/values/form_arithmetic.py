@@ -412,7 +412,8 @@ class Arithmetic:
             return min(most, *numbers)
         second = args[1] if len(args) > 1 else None
         if i.op == "shr" and kind(type_) != "s" and isinstance(second, int):
-            return int((1 << width(type_)) - 1 >> min(second, width(type_)))
+            by = second & (1 << 32) - 1  # an amount has no sign
+            return int((1 << width(type_)) - 1 >> min(by, width(type_)))
         if i.op == "rem" and kind(type_) == "u" and isinstance(second, int) and second > 0:
             return second - 1
         return most

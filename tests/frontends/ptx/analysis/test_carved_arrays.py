@@ -13,7 +13,7 @@ from syncverify.frontends.ptx.analysis.carved_arrays import carved_arrays
 from syncverify.frontends.ptx.analysis.carved_sums import Extent, Held, Made, Parameter, Sum, Sums, number_of
 from syncverify.frontends.ptx.analysis.lowest_places import LowestPlaces
 from syncverify.frontends.ptx.flow.control_flow import Flow
-from syncverify.frontends.ptx.syntax.nodes import Function
+from syncverify.frontends.ptx.syntax.nodes import Function, Mem, Reg
 from syncverify.frontends.ptx.syntax.parser import parse
 from syncverify.frontends.ptx.syntax.printer import instruction_text
 from syncverify.simulate.ptx import Launch, buffer, run
@@ -229,7 +229,7 @@ def test_no_place_lies_below_the_least() -> None:
         text = kernel(".shared .align 8 .b8 s[64];" + loop + ends + probe + STORE)
         flow = Flow(parse(text).entries[0])
         k = next(k for k, i in enumerate(flow.body) if i.guard is not None and i.op == "ld")
-        low = LowestPlaces(flow, {"s": 1024}).of(k)
+        low = LowestPlaces(flow, {"s": 1024}).of_address(Mem(Reg("%r9")), k)
         if low is None:
             continue
         known += 1

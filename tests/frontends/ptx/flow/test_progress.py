@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from syncverify.frontends.ptx.analysis.thread_values import ThreadValues
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.flow.progress import endless_loops
 from syncverify.frontends.ptx.syntax.parser import parse
@@ -64,3 +65,36 @@ def test_an_exit_that_nobody_takes(turn: str, guard: str) -> None:
 )
 def test_an_exit_that_somebody_takes(turn: str, guard: str) -> None:
     assert not endless(turn, guard)
+
+
+THREADS = """.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k() {
+.reg .pred %p<9>; .reg .b32 %r<9>;
+mov.u32 %r0, %tid.x;
+START
+L: add.u32 %r1, %r1, STEP; setp.ne.u32 %p1, %r1, 64; @%p1 bra L;
+END: ret; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "step", "found"),
+    [
+        ("mov.u32 %r1, %r0;", 1, False),
+        ("mov.u32 %r1, %r0;", 2, True),  # odd threads turn for ever
+        ("shl.b32 %r1, %r0, 1;", 2, False),
+        ("and.b32 %r1, %r0, 6;", 4, True),
+        ("setp.ge.u32 %p2, %r0, 1; @%p2 bra END; mov.u32 %r1, %r0;", 2, False),  # thread 0 alone comes
+    ],
+)
+def test_loops_that_some_threads_do_not_leave(start: str, step: int, found: bool) -> None:
+    flow = Flow(parse(THREADS.replace("START", start).replace("STEP", str(step))).functions[0])
+    values = ThreadValues(flow, (32, 1, 1))
+
+    def starts(v: int) -> list[int] | None:
+        numbers = values.of_version(v)
+        return None if numbers is None else [int(x) for x in numbers]
+
+    assert bool(endless_loops(flow, starts)) == found

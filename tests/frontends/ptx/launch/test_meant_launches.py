@@ -70,8 +70,9 @@ def test_grids_that_are_asked() -> None:
 
 
 def test_numbers_of_blocks_that_a_text_names_are_asked() -> None:
-    named = X + "setp.ne.u32 %p1, %r2, 3;"
-    assert {(3, 1, 1), (4, 1, 1)} <= set(grids(function_of(named)))
+    counts = "ld.param.u64 %rd1, [k_out]; atom.global.add.u32 %r2, [%rd1], 1; setp.ne.u32 %p1, %r2, 11;"
+    assert {(n, 1, 1) for n in (11, 12, 13)} <= set(grids(function_of(X + counts)))
+    assert (11, 1, 1) not in grids(function_of(X + "setp.ne.u32 %p1, %r2, 11;"))
 
 
 def test_clusters_stay_whole() -> None:
