@@ -26,7 +26,7 @@ def report(tmp_path: Path) -> KernelReport:
 def test_a_fault_of_the_search_is_seen_where_it_is_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(*_: object) -> None:
+    def fails(*_: object, **__: object) -> None:
         raise LookupError("a mistake of the search")
 
     monkeypatch.setattr(sought, "_of_zeros", fails)
