@@ -6,14 +6,16 @@ import json
 
 from syncverify.api import check
 from syncverify.base.diagnostics import Policy, Verdict
-from syncverify.report import html, json as json_report, markdown, sarif, text
+from syncverify.report import html, markdown, sarif, text
+from syncverify.report import json as json_report
 from syncverify.report.base import Report
 from tests.frontends.ptx.execute_helpers import module_text
 
-#: Data places stores in shared memory, in more lines than the text shows assumptions; then a last block goes on.
+#: Data places atomics in shared memory, in more lines than the text shows; then a last block goes on.
 BODY = """ld.param.u64 %rd1, [p]; ld.param.u64 %rd7, [x]; ld.param.u64 %rd3, [q]; ld.param.u64 %rd4, [o];
 mov.u32 %r1, %tid.x; mul.wide.u32 %rd8, %r1, 4;
-add.u64 %rd8, %rd7, %rd8; ld.global.u32 %r6, [%rd8]; shl.b32 %r6, %r6, 2; mov.u32 %r7, s; add.u32 %r7, %r7, %r6;
+add.u64 %rd8, %rd7, %rd8; ld.global.u32 %r6, [%rd8]; shl.b32 %r6, %r6, 2;
+mov.u32 %r7, s; add.u32 %r7, %r7, %r6;
 STORES
 setp.ne.u32 %p1, %r1, 0; @%p1 bra F; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %nctaid.x; sub.u32 %r3, %r3, 1;
 mul.wide.u32 %rd2, %r2, 4; add.u64 %rd2, %rd1, %rd2; st.global.u32 [%rd2], %r2; fence.acq_rel.gpu;
