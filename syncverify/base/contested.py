@@ -61,7 +61,7 @@ _ROWS = (
     ("K10", "proxy fence after mbarrier.init", "not needed", "not needed"),
     ("K11", "expect after the copy's issue", "legal if before the thread's arrive", "the same"),
     ("K12", "bytes of a box partly outside", "full box", "full box"),
-    ("K13", "bar.sync in role branches", "converged warps suffice", "warning"),
+    ("K13", "bar.sync in role branches", "converged warps suffice", "the same"),
     ("K14", "must a phase be observed", "only if B21 also fails", "error (SV207)"),
     ("K15", "wait, then wgmma", "ordered", "ordered"),
     (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from syncverify.base.contested import CONTESTED
 from syncverify.base.diagnostics import Policy, Severity
 from syncverify.checker.exact_check import check
 from syncverify.driver.ir import check_kernel
@@ -77,6 +78,12 @@ def test_a_remote_arrive_at_cta_scope_names_the_contested_point() -> None:
     assert (error.rule, error.contested) == ("SV115", "K4")
 
 
+def _with(text: str, **parts: str) -> str:
+    for name, part in parts.items():
+        text = text.replace(name, part)
+    return text
+
+
 HANDED_ON = """
 kernel handed_on {
   launch grid [2] block [64] cooperative
@@ -106,7 +113,8 @@ kernel handed_on {
   }
 }
 """
-STORED = "st.shared t[][tid:1], 1.0\n    fence.proxy.async.shared_cta"
+SHARED = "fence.proxy.async.shared_cta"
+STORED = f"st.shared t[][tid:1], 1.0\n    {SHARED}"
 STORE = "bulk.store ws[0:64], t\n      bulk.commit\n      bulk.wait 0"
 LOADED = "mbarrier.arrive.expect_tx b, 256\n      bulk.load t, ws[0:64], b\n      mbarrier.wait b, 0"
 READ = "ld.global x, ws[0:1]\n      st.global ws[1:1], x"
@@ -118,7 +126,7 @@ HANDED = [
     ("after the acquire", STORED, STORE, "", FENCE, LOADED, "proved", "proved", None),
     ("before the acquire", STORED, STORE, FENCE, "", LOADED, "proved", "refuted", "K16"),
     ("by the writer", STORED, f"{STORE}\n      {FENCE}", "", "", LOADED, "proved", "refuted", "K16"),
-    ("shared memory", STORED, STORE, "", "fence.proxy.async.shared_cta", LOADED, "proved", "refuted", "K16"),
+    ("shared memory", STORED, STORE, "", SHARED, LOADED, "proved", "refuted", "K16"),
     ("second store", STORED, STORE, "", "", STORE, "proved", "refuted", "K16"),
     ("second store, fenced", STORED, STORE, "", FENCE, STORE, "proved", "proved", None),
     ("generic read", STORED, STORE, "", "", READ, "proved", "proved", None),
@@ -132,10 +140,8 @@ HANDED = [
 def test_global_memory_of_another_block(row: tuple[str, ...]) -> None:
     """Which fence counts, by the checker and by the simulator, whose bookkeeping is another one."""
     _, *parts, practical, strict, point = row
-    text = HANDED_ON
-    for name, part in zip(("WRITE", "BEFORE", "EARLY", "LATE", "USE"), parts, strict=True):
-        text = text.replace(name, part)
-    (kernel,) = parse(text, "handed_on.syncir")
+    names = ("WRITE", "BEFORE", "EARLY", "LATE", "USE")
+    (kernel,) = parse(_with(HANDED_ON, **dict(zip(names, parts, strict=True))), "handed_on.syncir")
     for policy, verdict in ((Policy.PRACTICAL, practical), (Policy.STRICT, strict)):
         report = check_kernel(kernel, {}, policy, "handed_on.syncir")
         assert report.verdict.value == verdict, report.reason
@@ -144,3 +150,113 @@ def test_global_memory_of_another_block(row: tuple[str, ...]) -> None:
         assert bool(result.harms) == (verdict == "refuted")
     if practical != strict:
         assert {d.contested for d in report.diagnostics if d.severity is Severity.ERROR} == {point}
+
+
+PRODUCT = """
+kernel product {
+  launch grid [1] block [160]
+  tensor a : bf16[4096] in
+  shared x : bf16[64, 64] align 1024 swizzle 128B
+  shared y : bf16[64, 64] align 1024 swizzle 128B
+  mbarrier full
+  fragment acc : f32[64, 64]
+  if tid == 128 {
+    mbarrier.init full, 1
+    fence.mbarrier_init
+  }
+  bar.sync 0
+  if tid == 128 {
+    mbarrier.arrive.expect_tx full, 16384
+    bulk.load x, a[0 : 4096], full
+    bulk.load y, a[0 : 4096], full
+  }
+  role math warps 0..4 {
+    BEFORE
+    wgmma.fence
+    wgmma.mma acc, x, y, scale_d 0
+    wgmma.commit
+    AFTER
+  }
+}
+"""
+BOX = """
+kernel box {
+  launch grid [1] block [32]
+  tensor a : f32[24, 32] in
+  tensor out : f32[64] out
+  tensormap A of a box [16, 32]
+  shared t : f32[16, 32] align 128
+  mbarrier full
+  if tid == 0 {
+    mbarrier.init full, 1
+    fence.mbarrier_init
+    mbarrier.arrive.expect_tx full, BYTES
+    tma.load t, A[16, 0], full
+  }
+  warp.sync
+  mbarrier.wait full, 0
+  ld.shared x, t[0][tid : 1]
+  st.global out[tid : 1], x
+}
+"""
+ROLES = """
+kernel roles {
+  launch grid [1] block [64]
+  shared t : f32[32] align 128
+  role a warps 0..1 {
+    st.shared t[][tid:1], 1.0
+    MEET
+    ld.shared x, t[][31 - tid:1]
+    st.shared t[][31 - tid:1], x
+  }
+  role b warps 1..2 {
+    bar.sync 2, 32
+  }
+}
+"""
+WAIT, OVER = "mbarrier.wait full, 0", "wgmma.wait 0"
+WROTE = f"{WAIT}\n    st.shared x[][tid * 32 : 32], 1.0"
+PART = "if tid < 16 {\n      bar.sync 1, 32\n    }"
+KERNELS = [
+    # point, kernel, practical, strict
+    ("K7 fence of registers", _with(PRODUCT, BEFORE=f"{WROTE}\n    bar.sync 1, 128", AFTER=OVER),
+     "refuted", "refuted"),
+    ("K7 proxy fence", _with(PRODUCT, BEFORE=f"{WROTE}\n    {SHARED}\n    bar.sync 1, 128", AFTER=OVER),
+     "proved", "proved"),
+    ("K12 full box", _with(BOX, BYTES="2048"), "proved", "proved"),
+    ("K12 bytes inside", _with(BOX, BYTES="1024"), "refuted", "refuted"),
+    ("K13 a warp", _with(ROLES, MEET="bar.sync 1, 32"), "proved", "proved"),
+    ("K13 part of a warp", _with(ROLES, MEET=PART), "refuted", "refuted"),
+    ("K15 wait, then wgmma", _with(PRODUCT, BEFORE=WAIT, AFTER=OVER), "proved", "proved"),
+    ("K15 wgmma, then wait", _with(PRODUCT, BEFORE="", AFTER=f"{OVER}\n    {WAIT}"), "refuted", "refuted"),
+    ("K24 in flight at the end", _with(PRODUCT, BEFORE=WAIT, AFTER=""), "proved", "refuted"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("point", "text", "practical", "strict"), KERNELS, ids=[k[0] for k in KERNELS])
+def test_kernel(point: str, text: str, practical: str, strict: str) -> None:
+    (kernel,) = parse(text, "kernel.syncir")
+    assert check_kernel(kernel, {}, Policy.PRACTICAL, "kernel.syncir").verdict.value == practical
+    report = check_kernel(kernel, {}, Policy.STRICT, "kernel.syncir")
+    assert report.verdict.value == strict
+    if practical != strict:
+        errors = {d.contested for d in report.diagnostics if d.severity is Severity.ERROR}
+        assert errors == {point.split()[0]}
+
+
+#: Points of which something else than this module tests both policies.
+ELSEWHERE = {
+    "K8": "checker/happens_before/handlers/test_wgmma_rows.py",
+    "K22": "frontends/ptx/exec/test_early_exit.py",
+    "K23": "frontends/ptx/exec/test_early_exit.py",
+    "K25": "frontends/ptx/analysis/test_wgmma_register_hazards.py",
+    "K26": "frontends/ptx/analysis/test_fenced_signals.py",
+}
+
+
+def test_every_point_is_tested_by_both_policies() -> None:
+    here = {p[0].split()[0] for p in (*POINTS, *KERNELS)} | {row[-1] for row in HANDED if row[-1]}
+    assert here | ELSEWHERE.keys() == CONTESTED.keys()
+    for place in ELSEWHERE.values():
+        text = (CORPUS.parent / "tests" / place).read_text(encoding="utf-8")
+        assert "Policy.STRICT" in text or '"strict"' in text

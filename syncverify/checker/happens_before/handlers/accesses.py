@@ -405,7 +405,7 @@ def _needs_fence_here(run: Run, t: LaneClass, first: Record, second: Record) -> 
         return False
     if run.info.footprints[first.fp].memory != GLOBAL_MEMORY or not _of_another_block(run, t, first):
         return False
-    return first.tag < 0 or t.clock.knows(XG, first.tag, False) < first.tag_value
+    return first.tag < 0 or t.clock.knows(XG, first.tag, own_lane=False) < first.tag_value
 
 
 def product_after(run: Run, first: Record) -> tuple[int, bool]:
