@@ -141,9 +141,9 @@ class _Guards:
         before: frozenset[str] | None = None
         while before != self.by_lane:
             before = self.by_lane
-            self._follow(body, False)
+            self._follow(body, within=False)
 
-    def _follow(self, body: tuple[n.Stmt, ...], within: bool) -> None:
+    def _follow(self, body: tuple[n.Stmt, ...], *, within: bool) -> None:
         for s in body:
             here = within or self.decided(s)
             if isinstance(s, n.Let | n.Assign) and (here or mentions(s.value, self.by_lane)):
@@ -151,7 +151,7 @@ class _Guards:
             if isinstance(s, n.For) and here:
                 self.by_lane |= {s.var}
             for inner in bodies(s):
-                self._follow(inner, here)
+                self._follow(inner, within=here)
 
     def decided(self, s: n.Stmt) -> bool:
         """Whether the number of a lane decides if, or how often, it executes the body of the statement."""
