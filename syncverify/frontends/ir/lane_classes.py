@@ -27,8 +27,8 @@ _THREAD = ("tid", "tid.x", "tid.y", "tid.z", "lane", "warp", "wg")
 class Elections:
     """A lane that no guard names, and ``another``; whether some role may both elect and name lanes; whether a
     guard inside the elected lane's own code names lanes; ``by_number``: what that code does depends on the
-    lane's number; ``meets_lanes``: it, or a copy that it starts, accesses memory in which lanes have places of
-    their own."""
+    lane's number; ``meets_lanes``: it, or a copy that it starts, accesses memory in which lanes have
+    places of their own."""
 
     free: int
     with_guards: bool
