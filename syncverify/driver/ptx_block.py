@@ -101,7 +101,8 @@ def _right_for_fewer(
         first = next(d for d in report.diagnostics if d.severity is Severity.ERROR)
         text = (
             f"the kernel is right for a block of {fewer} threads, for which it has a barrier, and wrong for "
-            f"{x}, which .maxntid bounds: {first.message}: give block in a launch file, or .reqntid in the text"
+            f"{x}, which .maxntid bounds: {first.message}: give block in a launch file, or .reqntid in the "
+            "text"
         )
         found = unconfirmed(report, "", Cause.MISSING_FACT)
         return replace(found, reason=Reason(text, Cause.MISSING_FACT), suspect=None)

@@ -149,7 +149,11 @@ def _compared(function: Function) -> set[int]:
     counts = computed_from(brought, function.body)
     asking = [i for i in function.body if i.op == "setp" and not counts.isdisjoint(sources(i))]
     others = {r for i in asking for r in sources(i)} - counts
-    made = [i for i in function.body if i.op in _NEAR and not others.isdisjoint(results(i))]
+    made, grows = list[Instr](), True
+    while grows:
+        more = [i for i in function.body if i.op in _NEAR and not others.isdisjoint(results(i))]
+        grows, made = len(more) > len(made), more
+        others |= {r for i in made for r in sources(i)} - counts
     return {o.value for i in (*asking, *made) for o in i.operands if isinstance(o, Imm)}
 
 
