@@ -101,16 +101,18 @@ class _Draw:
 
 
 def drawn_launch(
-    module: Module,
-    function: Function,
-    facts: PtxFacts,
-    system: PtxSystem,
-    number: int,
-    data: Collection[str] = (),
+    module: Module, function: Function, facts: PtxFacts, system: PtxSystem, number: int
 ) -> Launch:
-    """The launch of a refuted system, with what its facts leave open drawn for the ``number``-th time.
-    ``data``: parameters that lead to what is read alone; flags are zero, and such words other ones, too."""
-    return _launch(_Source(module, function, facts, system), number, None, data=data)
+    """The launch of a refuted system, with what its facts leave open drawn for the ``number``-th time."""
+    return _launch(_Source(module, function, facts, system), number, None)
+
+
+def launch_with_data(
+    module: Module, function: Function, facts: PtxFacts, system: PtxSystem, data: Collection[str]
+) -> Callable[[int], Launch]:
+    """``drawn_launch`` by number. ``data``: parameters that lead to what is read alone. Flags are zero, and
+    in every second draw such words are others."""
+    return lambda number: _launch(_Source(module, function, facts, system), number, None, data=data)
 
 
 def set_by_the_host(
@@ -160,7 +162,7 @@ def _launch(
     data: Collection[str] = (),
 ) -> Launch:
     """``keeping``: buffers hold what kernels tell apart. ``flags``: or what flags may be at launch. ``data``:
-    as for ``drawn_launch``."""
+    as for ``launch_with_data``."""
     mixed = keeping is not None
     module, function, facts, system = source.module, source.function, source.facts, source.system
     row = number % (_OF_INPUTS if mixed else DRAWS)
@@ -316,7 +318,7 @@ def _parameter(
         leads_on = leaf.kind == "ptr" or (leaf.size == _WORD and (v.name, leaf.offset) in leads)
         if leads_on and not known:
             of = f"{v.name}+{leaf.offset}"
-            places[leaf.offset] = _memory(draw, leaf, name, draw.numbers.get(of), of in draw.data)
+            places[leaf.offset] = _memory(draw, leaf, name, draw.numbers.get(of), is_data=of in draw.data)
             continue
         data[leaf.offset : leaf.end] = _bytes(draw, leaf)
     for offset in range(0, v.size - _MAP + 1, 64):  # maps by value whose parameter has no facts
@@ -338,7 +340,9 @@ def _bytes(draw: _Draw, leaf: Leaf) -> bytes:
     return (value & (1 << 8 * leaf.size) - 1).to_bytes(leaf.size, "little")
 
 
-def _memory(draw: _Draw, leaf: Leaf, place: str, number: int | None = None, is_data: bool = False) -> Buffer:
+def _memory(
+    draw: _Draw, leaf: Leaf, place: str, number: int | None = None, *, is_data: bool = False
+) -> Buffer:
     """The memory behind a pointer: pointers of one name lead to the same. ``number``: bytes of an element, if
     these number places. ``is_data``: no flags lie there."""
     known = draw.buffers.get(leaf.name or place)
@@ -447,5 +451,6 @@ __all__ = [
     "drawn_launch",
     "input_keeping",
     "kept",
+    "launch_with_data",
     "set_by_the_host",
 ]

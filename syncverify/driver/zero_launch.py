@@ -17,11 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from math import prod
 
 from syncverify.checker.prover.strategy import ReplayEffort
-from syncverify.driver.drawn_launch import DRAWS, NoLaunchError, drawn_launch, set_by_the_host
+from syncverify.driver.drawn_launch import DRAWS, NoLaunchError, launch_with_data, set_by_the_host
 from syncverify.driver.input_harm import Inputs
 from syncverify.driver.ptx_task import CheckTask, compiled
 from syncverify.frontends.ptx.analysis.fenced_signals import with_fenced_signals
@@ -109,7 +108,7 @@ def _of_one(
 
     try:
         data = inputs.read_alone(_memory_names(function, k.facts))
-        found = search(partial(drawn_launch, module, function, k.facts, system, data=data), DRAWS)
+        found = search(launch_with_data(module, function, k.facts, system, data), DRAWS)
         if found.harm is None or not inputs.pointers_steer:
             return found, True
         others = (set_by_the_host(module, function, k.facts, system, n) for n in range(_CONTENTS))
