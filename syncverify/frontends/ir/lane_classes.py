@@ -155,10 +155,24 @@ class _Guards:
         """Whether the number of a lane decides if, or how often, it executes the body of the statement."""
         bounds = (s.lo, s.hi, s.step) if isinstance(s, n.For) else ()
         atoms = (*self._atoms(s), *(fold(e, self.known) for e in bounds))
-        return any(
-            mentions(x, self.by_lane) and not (names(x) <= set(_THREAD) and not set(self._minorities(x)))
-            for x in atoms
-        )
+        return any(mentions(x, self.by_lane) and not self._of_warps(x) for x in atoms)
+
+    def _of_warps(self, e: Expr) -> bool:
+        """Whether the lanes of each warp have one value of it, which the thread alone decides."""
+        if not names(e) <= set(_THREAD):
+            return False
+        read = closure(e, {name: i for i, name in enumerate(_THREAD)})
+        try:
+            return all(len({read(x) for x in self._lanes(w)}) <= 1 for w in range(self.grid.warps))
+        except ArithmeticError:
+            return False
+
+    def _lanes(self, warp: int) -> Iterator[list[int]]:
+        """What each lane of a warp finds in its builtins, in the order of ``_THREAD``."""
+        x, y, _ = self.grid.block
+        for lane in range(self.grid.warp_mask(warp).bit_length()):
+            t = 32 * warp + lane
+            yield [t, t % x, t // x % y, t // (x * y), lane, warp, warp // 4]
 
     def apart(self, s: n.Stmt) -> bool:
         """Whether a statement may distinguish lanes of a warp."""
@@ -192,12 +206,9 @@ class _Guards:
     def _minorities(self, atom: Expr) -> Iterator[int]:
         """In each warp that the guard splits, the lanes on the smaller side."""
         read = closure(atom, {name: i for i, name in enumerate(_THREAD)})
-        x, y, _ = self.grid.block
         for warp in range(self.grid.warps):
             sides: dict[bool, list[int]] = {}
-            for lane in range(self.grid.warp_mask(warp).bit_length()):
-                t = 32 * warp + lane
-                place = [t, t % x, t // x % y, t // (x * y), lane, warp, warp // 4]
+            for lane, place in enumerate(self._lanes(warp)):
                 try:
                     sides.setdefault(bool(read(place)), []).append(lane)
                 except ArithmeticError:

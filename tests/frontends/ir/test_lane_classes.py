@@ -245,6 +245,10 @@ BY_WHOM = {
         f"k = 0\n for i in 0..lane {{\n k = k + 1\n }}\n if p {{\n for i in 0..k {{\n {_ARRIVE} }}\n }}",
         f"k = 0\n for i in 0..w + 1 {{\n k = k + 1\n }}\n if p {{\n for i in 0..k {{\n {_ARRIVE} }}\n }}",
     ),
+    "to its number, from bounds that are never 0": (
+        f"if p {{\n for i in 1..lane + 1 {{\n {_ARRIVE} }}\n }}",
+        f"if p {{\n for i in lane + 1..lane + 2 {{\n {_ARRIVE} }}\n }}",
+    ),
     "one elected lane does not arrive": (
         f"if p {{\n if lane != 5 {{\n {_ARRIVE} }}\n }}",
         f"if p {{\n if lane != 35 {{\n {_ARRIVE} }}\n }}",
@@ -273,7 +277,7 @@ BY_WHOM = {
 
 
 #: These look at many launches before they say so.
-_LONG = tuple(BY_WHOM)[:2]
+_LONG = tuple(BY_WHOM)[:3]
 
 
 @pytest.mark.parametrize(
