@@ -32,7 +32,7 @@ from syncverify.frontends.ptx.exec.register_rows import exposed, lanes_apart, re
 from syncverify.frontends.ptx.values.length_choices import CHOICES
 from syncverify.frontends.ptx.values.register_values import INTS, PerLane, Unknown
 from syncverify.frontends.ptx.values.symbolic_words import SymbolicWord
-from syncverify.model.events import LANES_APART, Ev, Event, LaneSplit, Undefined
+from syncverify.model.events import LANES_APART, Beyond, Ev, Event, LaneSplit, Undefined
 from syncverify.symbolic.context import AffineTerm, NeedsDecision, NotConcrete
 from syncverify.symbolic.loop_havoc import ITERATION
 from syncverify.symbolic.protocol import SymbolicAgent, Teller
@@ -206,6 +206,8 @@ class PtxAgent(SymbolicAgent):
         label = self.r[PC]
         site = self.program.site((label - START) // 8) if START <= label else 0
         where = self._located(reason)
+        if isinstance(reason, Beyond):
+            where = Beyond(where)
         event = (Ev.UNKNOWN, site, Undefined(where) if reason == BY_WORD else where)
         self.r[PC], self.r[QUEUE] = QUEUED, (QUEUED, event)
         return event
