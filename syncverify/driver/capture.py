@@ -67,7 +67,7 @@ def captured(
         best = _ended(best, nothing, Reason("it was interrupted", Cause.UNDECIDED), span)
         raise InterruptedCheck(replace(best, seconds=time.perf_counter() - start)) from e
     except Exception as e:
-        best = faulted(best if best is not nothing else replace(nothing, diagnostics=()), _fault(e), span)
+        best = faulted(best if best is not nothing else replace(nothing, diagnostics=()), of_fault(e), span)
     return replace(best, seconds=time.perf_counter() - start)
 
 
@@ -109,7 +109,7 @@ def lost(name: str, file: str, policy: Policy, how: str) -> KernelReport:
     return faulted(report, how, span)
 
 
-def _fault(error: Exception) -> str:
+def of_fault(error: Exception) -> str:
     """What went wrong, with the place in the tool if that is asked for."""
     text = " ".join(f"{type(error).__name__}: {error}".split())
     if os.environ.get("SYNCVERIFY_TRACEBACK"):
@@ -117,4 +117,4 @@ def _fault(error: Exception) -> str:
     return f"{text}; SYNCVERIFY_TRACEBACK=1 shows where"
 
 
-__all__ = ["BUDGET", "FAULT", "InterruptedCheck", "blank", "captured", "faulted", "lost"]
+__all__ = ["BUDGET", "FAULT", "InterruptedCheck", "blank", "captured", "faulted", "lost", "of_fault"]

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 
 from syncverify.base.diagnostics import KernelReport, Policy, Severity, Verdict
-from syncverify.base.reason import Cause
+from syncverify.base.reason import Cause, Reason
 from syncverify.checker.explain.repairs import repair
 from syncverify.checker.outcome import Budget
 from syncverify.driver.shown_repairs import with_repair
@@ -16,9 +16,15 @@ from syncverify.driver.verdicts import run_system
 
 def bare(report: KernelReport, replays: bool = False) -> KernelReport:
     """A report without what only later steps need. ``replays``: its witness is yet to be replayed, so it
-    refutes nothing if the check is ended here."""
+    refutes nothing if the check is ended here; and of a proof that executions are yet to be asked about, that
+    they would prove nothing then."""
     if replays and report.refuted_facts is not None and report.policy is not Policy.STRICT:
         report = unconfirmed(report, "the replay of a finding was not ended", Cause.NOT_REPLAYED)
+    if replays and report.verdict is Verdict.PROVED and report.undecided is not None:
+        why = Reason(
+            "the search for an execution that contradicts the proof was not ended", Cause.NOT_REPLAYED
+        )
+        report = replace(report, verdict=Verdict.UNKNOWN, reason=why, proof=None)
     return replace(report, refuted_system=None, refuted_facts=None, suspect=None, undecided=None)
 
 

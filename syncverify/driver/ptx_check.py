@@ -68,7 +68,7 @@ from syncverify.frontends.ptx.flow.warp_counts import counted_by_lane
 from syncverify.frontends.ptx.isa.validate import checked, without_rules
 from syncverify.frontends.ptx.launch.concretize import sizes_at
 from syncverify.frontends.ptx.launch.facts import VARIABLE, PtxFacts, demand_launch, ptx_facts
-from syncverify.frontends.ptx.launch.meant_launches import asked_launches, of_meant_axes
+from syncverify.frontends.ptx.launch.meant_launches import asked_launches, is_of_meant_axes, of_meant_axes
 from syncverify.frontends.ptx.launch.tensormap_boxes import InferredBoxes
 from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Module
 from syncverify.frontends.ptx.syntax.types import RANK
@@ -209,7 +209,7 @@ def reports_of(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
         granted = (*task.granted, *of_pointers(task.kernel.facts, k.facts))
         if k.boxes is not None and has(report.reason, Cause.MISSING_BOX):
             report = replace(report, diagnostics=(*k.boxes.latest.doubts, *report.diagnostics))
-        said = sorted((*granted, *report.assumptions), key=lambda text: text != NO_WRAP)  # it is to be seen
+        said = sorted((*granted, *report.assumptions), key=_shown_late)
         return replace(report, assumptions=tuple(said), seconds=seconds)
 
     k = task.kernel
@@ -236,6 +236,11 @@ def reports_of(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
     report = _as_written(k, _published(k, _with_plain_global(k, report)))
     report = with_fewer_threads(k, report, check_launch)
     yield finished(with_loops_that_end(k, report))
+
+
+def _shown_late(assumption: str) -> bool:
+    """Whether an assumption may stand behind others, where a format shows the first ones alone."""
+    return assumption != NO_WRAP and not is_of_meant_axes(assumption)
 
 
 def _with_pointers(k: CheckTask, report: KernelReport) -> tuple[CheckTask, KernelReport]:

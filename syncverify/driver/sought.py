@@ -34,6 +34,7 @@ from syncverify.base.faults import do_without
 from syncverify.base.reason import Cause, Reason, causes_of
 from syncverify.base.source import Span
 from syncverify.checker.prover.strategy import SEARCH, ReplayEffort
+from syncverify.driver.capture import faulted, of_fault
 from syncverify.driver.drawn_launch import DRAWS, Contract, Keeping, NoLaunchError, input_keeping
 from syncverify.driver.input_harm import Inputs
 from syncverify.driver.ptx_assumptions import ZERO_FLAGS
@@ -80,7 +81,8 @@ def placed_by_data(k: CheckTask, lines: Collection[int]) -> bool:
 def sought(report: KernelReport, module: Module, effort: ReplayEffort = SEARCH) -> KernelReport:
     """An undecided report, refuted if an execution on a drawn input does harm that the input explains.
 
-    So is a proof that leaves out what blocks count in global memory, if zeros there bring harm.
+    So is a proof that leaves out what blocks count in global memory, if zeros there bring harm. A proof whose
+    search fails is none.
     """
     k = report.undecided
     proved = report.verdict is Verdict.PROVED
@@ -101,8 +103,11 @@ def sought(report: KernelReport, module: Module, effort: ReplayEffort = SEARCH) 
         found = by_input if zeros is None else zeros.found
     except (OutOfBudgetError, MemoryError):
         raise
-    except Exception as e:  # the report stays what it is, whatever its judge cannot do
+    except Exception as e:  # an undecided report stays what it is, whatever its judge cannot do
         do_without(e)
+        if proved:
+            seconds = report.seconds + time.perf_counter() - start
+            return faulted(replace(report, seconds=seconds), of_fault(e), k.span)
         found = None
     seconds = report.seconds + time.perf_counter() - start
     if found is None or found.harm is None:
@@ -110,7 +115,7 @@ def sought(report: KernelReport, module: Module, effort: ReplayEffort = SEARCH) 
     harm, how = found.harm, found.how
     first = _finding(harm, module, k, "some input" if zeros is None else _executed(zeros))
     memory = "on an input that was drawn" if zeros is None else f"with zeros in memory{_at_grid(zeros)}"
-    granted = {*report.assumptions, *((ZERO_FLAGS,) if zeros else ())}
+    granted = dict.fromkeys((*report.assumptions, *((ZERO_FLAGS,) if zeros else ())))
     return replace(
         report,
         verdict=Verdict.REFUTED,
@@ -118,7 +123,7 @@ def sought(report: KernelReport, module: Module, effort: ReplayEffort = SEARCH) 
         seconds=seconds,
         diagnostics=(first, *(d for d in report.diagnostics if d.rule != "SV902")),
         replay=Replay(Replayed.REPRODUCED, f"{harm.kind.value}, under {how}, {memory}"),
-        assumptions=tuple(sorted(granted)),
+        assumptions=tuple(granted),
     )
 
 

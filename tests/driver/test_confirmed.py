@@ -128,7 +128,7 @@ def test_few_executions_count_where_they_spend_the_budget() -> None:
 
 def test_an_instruction_that_the_reader_does_not_know_leaves_a_refutation(tmp_path: Path) -> None:
     lines = ONE.read_text().splitlines()
-    unknown = "discard.global.L2 [%rd1], 128;\n"
+    unknown = "{ .reg .pred %q; istypep.surfref %q, %rd1; }\n"
     at = next(n for n, line in enumerate(lines) if "ld.param.u64" in line) + 1
     path = tmp_path / "k.ptx"
     path.write_text("\n".join([*lines[:at], unknown, *lines[at:]]))
@@ -137,7 +137,7 @@ def test_an_instruction_that_the_reader_does_not_know_leaves_a_refutation(tmp_pa
     assert report.verdict is Verdict.REFUTED
     assert report.replay is not None
     assert report.replay.outcome is Replayed.IMPOSSIBLE
-    assert "discard" in report.replay.detail
+    assert "istypep" in report.replay.detail
 
 
 def test_strict_asks_for_more_than_harm() -> None:

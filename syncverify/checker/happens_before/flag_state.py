@@ -38,7 +38,7 @@ def _location(x: Location, at: At, keep: Keep) -> Hashable:
 
 def _write(w: Write, at: At, keep: Keep) -> Hashable:
     order = (w.after, w.weak, tuple(sorted(w.covers)))
-    return (at(w), w.value, w.added, w.lanes, w.wide, order, keep(w.past), keep(w.released))
+    return (at(w), w.value, w.added, w.lanes, w.reach, order, keep(w.past), keep(w.released))
 
 
 def flags_are_restored(run: Run) -> bool:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from syncverify.checker.happens_before.handlers.flag_order import key_of, knows_of
-from syncverify.checker.happens_before.run import LaneClass, Run
+from syncverify.checker.happens_before.run import LaneClass, Run, scope_between
 from syncverify.checker.happens_before.shadow import Record
-from syncverify.model.proxies import Access, Scope
+from syncverify.model.proxies import Access
 
 if TYPE_CHECKING:
     from syncverify.checker.happens_before.handlers.global_memory import Location, Spin
@@ -37,7 +37,7 @@ def is_read_by_ordered_access(run: Run, t: LaneClass, first: Record, second: Rec
 def _has_read(run: Run, at: Location, s: Spin, first: Record) -> bool:
     """Whether a wait has read a write, or an atomic after it: each reads what the one before left."""
     a, b = (run.threads[x.cls].info.cta for x in (first, s))
-    if a != b and min(first.scope, s.scope) < Scope.GPU:
+    if min(first.scope, s.scope) < scope_between(run, a, b):
         return False  # not morally strong
     seen = at.writes[: s.seen]
     return any(

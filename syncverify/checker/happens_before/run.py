@@ -20,6 +20,7 @@ from syncverify.checker.happens_before.vector_clocks import Clock, Columns, Matr
 from syncverify.model.automata.async_groups import Groups
 from syncverify.model.automata.register_pool import RegisterPool, most_registers
 from syncverify.model.events import EACH_TIME, Agent, Ev, Event, System, ThreadClass
+from syncverify.model.proxies import Scope
 
 #: What a handler says of its event: done; not yet, try again when woken; arrived and parked until released
 #: (the releaser finishes it); done, but let others run first.
@@ -465,6 +466,13 @@ class Run:
         return s
 
 
+def scope_between(run: Run, a: int, b: int) -> Scope:
+    """The narrowest scope that includes the threads of two CTAs (PTX ISA: Scope)."""
+    if a == b:
+        return Scope.CTA
+    return Scope.CLUSTER if a // run.info.ctas == b // run.info.ctas else Scope.GPU
+
+
 def before(t: LaneClass) -> Matrix:
     """E just before the event that ``t`` executes now."""
     v = t.clock.past()
@@ -485,4 +493,5 @@ __all__ = [
     "Handlers",
     "LaneClass",
     "Run",
+    "scope_between",
 ]

@@ -16,7 +16,7 @@ from syncverify.checker.happens_before.race_findings import (
     what,
 )
 from syncverify.checker.happens_before.reads_from import is_read_by_ordered_access
-from syncverify.checker.happens_before.run import DONE, LaneClass, Run, before
+from syncverify.checker.happens_before.run import DONE, LaneClass, Run, before, scope_between
 from syncverify.checker.happens_before.shadow import IN_FLIGHT, LOST, Record, Shadow, same_lanes
 from syncverify.checker.happens_before.undetermined import (
     lanes_store_differently,
@@ -26,7 +26,7 @@ from syncverify.checker.happens_before.undetermined import (
 from syncverify.checker.happens_before.vector_clocks import AG, SA, SH, A, E, H
 from syncverify.model.events import GLOBAL_MEMORY, NEVER, NO_ARRIVAL_NEEDED, Event, Footprint
 from syncverify.model.ordering import Need, Ordering, ordering
-from syncverify.model.proxies import Access, Scope
+from syncverify.model.proxies import Access
 
 GR, GW = Access.GENERIC_READ, Access.GENERIC_WRITE
 
@@ -366,10 +366,8 @@ def mutually_atomic(run: Run, first: Record, second: Record, lo: int, hi: int) -
     if not (first.atomic and second.atomic) or first.kind.proxy != second.kind.proxy:
         return False
     a, b = run.threads[first.cls].info.cta, run.threads[second.cls].info.cta
-    if a == b:
-        return overlaps_whole(run, first, second, lo, hi)
-    need = Scope.CLUSTER if a // run.info.ctas == b // run.info.ctas else Scope.GPU
-    return min(first.scope, second.scope) >= need and overlaps_whole(run, first, second, lo, hi)
+    wide = min(first.scope, second.scope) >= scope_between(run, a, b)
+    return wide and overlaps_whole(run, first, second, lo, hi)
 
 
 def known(run: Run, t: LaneClass, first: Record, need: Need, own: bool, *, strict: bool) -> tuple[bool, bool]:

@@ -19,7 +19,7 @@ from syncverify.checker.happens_before.handlers.flag_order import COMPARE
 from syncverify.checker.happens_before.run import DONE, LaneClass, Run, Unmodelled
 from syncverify.checker.happens_before.vector_clocks import E, H, Matrix
 from syncverify.model.events import BlockRelative, Event
-from syncverify.model.proxies import Access
+from syncverify.model.proxies import Access, Scope
 
 #: What a block may wait for: that all before it have let the next one go on.
 AWAITED = {(">=", 0), ("==", 0), (">", -1)}
@@ -164,7 +164,7 @@ def release_next(
         raise Unmodelled("a block that lets the next one go on more than once", site)
     t.syncs.append(t.time)
     run.signals.append((t.cls, t.time, site))
-    full, wide = global_memory.release(run, t, site, flags, scope)
+    full, reach = global_memory.release(run, t, site, flags, scope)
     past, windows = t.clock.past(), run.info.footprint_partition
     assert windows is not None
     others = [
@@ -179,13 +179,13 @@ def release_next(
     ]
     if any(past[c] < time for leg in waited for c, time in leg.spins):
         raise Unmodelled("a block that may release the next one before it was released itself", site)
-    if full is None or not wide:
+    if full is None or reach < Scope.GPU:
         raise Unmodelled("a block that lets the next one go on without a release", site)
     if cta and not (waited and all(_covers(full, leg.handed) for leg in waited)):
         raise Unmodelled(
             "a block that does not release to the next one all that the blocks before it wrote", site
         )
-    write = global_memory.Write(t.cls, t.time, None, None, past, site, 1, full, wide)
+    write = global_memory.Write(t.cls, t.time, None, None, past, site, 1, full, reach)
     run.flag_chains[flag, cta] = replace(mine, write=write, left=left)
 
 

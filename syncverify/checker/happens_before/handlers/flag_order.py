@@ -55,13 +55,13 @@ def ordered_before(run: Run, t: LaneClass, at: Location) -> int:
     return len(at.writes)
 
 
-def covered(at: Location, released: Matrix | None, *, wide: bool) -> frozenset[int]:
+def covered(at: Location, released: Matrix | None, *, reach: int) -> frozenset[int]:
     """The writes of a flag of which nothing is released that one behind them does not release too."""
     return frozenset(
         n
         for n, w in enumerate(at.writes)
         if w.released is None
-        or (released is not None and wide >= w.wide and bool(np.all(released[H:] >= w.released[H:])))
+        or (released is not None and reach >= w.reach and bool(np.all(released[H:] >= w.released[H:])))
     )
 
 

@@ -27,7 +27,7 @@ from syncverify.checker.happens_before.handlers.flag_order import (
     ordered_before,
     undecided,
 )
-from syncverify.checker.happens_before.run import DONE, RETRY, LaneClass, Run, Unmodelled
+from syncverify.checker.happens_before.run import DONE, RETRY, LaneClass, Run, Unmodelled, scope_between
 from syncverify.checker.happens_before.shadow import Record
 from syncverify.checker.happens_before.vector_clocks import HW, E, H, Matrix, matrix
 from syncverify.model.events import Event
@@ -46,7 +46,7 @@ class Write:
     site: int
     lanes: int
     released: Matrix | None = None  # what it hands on to those who acquire it
-    wide: bool = False  # to other CTAs as well
+    reach: int = Scope.CTA  # the scope that it hands this on to
     after: int = 0  # how many writes of the flag, from the first on, come before it in every execution
     weak: bool = False  # a plain store: whoever waits meanwhile races with it
     covers: frozenset[int] = frozenset()  # writes of which nothing is released that this one does not release
@@ -156,7 +156,7 @@ def signal(
         run.signals.append((t.cls, t.time, site))
     places = _places(run, fp, t.n)
     every = t.n == 1 or (added is not None and len(places) == 1)
-    full, wide = (None, False) if weak else release(run, t, site, flags, scope)
+    full, reach = (None, Scope.CTA) if weak else release(run, t, site, flags, scope)
     past = t.clock.past()
     if not every:
         full, past = of_any_lane(t, full), t.clock.m[E].copy()
@@ -167,26 +167,25 @@ def signal(
         else:
             at.value = value
         amount = None if added is None else added * lanes
-        order = ordered_before(run, t, at), weak, covered(at, full, wide=wide)
-        at.writes.append(Write(t.cls, t.time, at.value, amount, past, site, lanes, full, wide, *order))
+        order = ordered_before(run, t, at), weak, covered(at, full, reach=reach)
+        at.writes.append(Write(t.cls, t.time, at.value, amount, past, site, lanes, full, reach, *order))
         for o in at.waiting:
             run.wake(o)
         at.waiting = []
 
 
-def release(run: Run, t: LaneClass, site: int, flags: int, scope: int) -> tuple[Matrix | None, bool]:
-    """What a synchronizing write hands on, and whether to other CTAs as well."""
+def release(run: Run, t: LaneClass, site: int, flags: int, scope: int) -> tuple[Matrix | None, int]:
+    """What a synchronizing write hands on, and to what scope."""
     full: Matrix | None = None
-    width = scope
+    reach = scope
     if flags & RELEASE:
         full = matrix(run.columns)
         t.clock.hand(full)
     elif t.release_fence is not None:
-        full, width = t.release_fence, min(scope, t.release_scope)
-    wide = full is not None and width >= Scope.GPU
-    if full is not None and not wide:
+        full, reach = t.release_fence, min(scope, t.release_scope)
+    if full is not None and reach < Scope.GPU:
         run.narrow[t.cls, -1] = fence_site(t, site, flags)
-    return full, wide
+    return full, reach
 
 
 def of_any_lane(t: LaneClass, full: Matrix | None) -> Matrix | None:
@@ -313,12 +312,12 @@ def acquire(run: Run, t: LaneClass, w: Write, scope: int, site: int, flags: int)
     m, released = t.clock.m, w.released
     if released is None:
         return
-    inside = run.threads[w.cls].info.cta == t.info.cta
-    if inside or (w.wide and scope >= Scope.GPU):
-        hand_over(run, t, released, flags, Scope.CTA if inside else Scope.GPU)
+    need = scope_between(run, run.threads[w.cls].info.cta, t.info.cta)
+    if need == Scope.CTA or min(w.reach, scope) >= need:
+        hand_over(run, t, released, flags, need)
         return
     np.maximum(m[HW], released[HW], out=m[HW])
-    if w.wide:
+    if w.reach >= need:
         run.narrow[t.cls, -1] = site
 
 
@@ -326,6 +325,11 @@ def hand_over(run: Run, t: LaneClass, released: Matrix, flags: int, scope: int =
     """What a strong load of the scope that it takes hands to a thread; a relaxed one, to a fence after it."""
     if flags & ACQUIRE:
         np.maximum(t.clock.m[H:], released[H:], out=t.clock.m[H:])
+        return
+    if scope == Scope.CLUSTER:
+        if t.acquirable_far is None:
+            t.acquirable_far = np.zeros_like(released)
+        np.maximum(t.acquirable_far, released, out=t.acquirable_far)
         return
     if t.acquirable is None:
         t.acquirable = np.zeros_like(released)

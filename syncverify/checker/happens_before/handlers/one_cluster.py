@@ -74,8 +74,8 @@ def _signal(
     flag = _flag(run, fp, site)
     t.syncs.append(t.time)
     run.signals.append((t.cls, t.time, site))
-    full, wide = global_memory.release(run, t, site, flags, scope)
-    if (full is not None and not wide) or scope < Scope.GPU:
+    full, reach = global_memory.release(run, t, site, flags, scope)
+    if (full is not None and reach < Scope.GPU) or scope < Scope.GPU:
         raise Unmodelled("a flag of other clusters is written with the scope of one", site)
     if value is None and added is None:
         raise Unmodelled("what a flag of other clusters is given is not known", site)
@@ -83,7 +83,7 @@ def _signal(
     past = t.clock.past()
     if t.n > 1 and added is None:
         full, past = global_memory.of_any_lane(t, full), t.clock.m[E].copy()
-    _keep(run, FlagWrite(flag, Write(t.cls, t.time, value, amount, past, site, t.n, full, wide)), site)
+    _keep(run, FlagWrite(flag, Write(t.cls, t.time, value, amount, past, site, t.n, full, reach)), site)
 
 
 def _keep(run: Run, step: Step, site: int) -> None:

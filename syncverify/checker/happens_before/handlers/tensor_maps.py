@@ -7,11 +7,10 @@ from typing import Any
 
 from syncverify.base.diagnostics import Severity
 from syncverify.checker.happens_before.failure import Obligation
-from syncverify.checker.happens_before.run import DONE, LaneClass, Run
+from syncverify.checker.happens_before.run import DONE, LaneClass, Run, scope_between
 from syncverify.checker.happens_before.shadow import Record
 from syncverify.checker.happens_before.vector_clocks import H
 from syncverify.model.events import Ev, Event
-from syncverify.model.proxies import Scope
 
 
 @dataclass(slots=True, eq=False)
@@ -184,14 +183,6 @@ def on_map_cp_fence(run: Run, t: LaneClass, event: Event) -> int:
     return DONE
 
 
-def _scope_between(run: Run, author: int, t: LaneClass) -> int:
-    """The scope that includes both threads."""
-    a, b = run.threads[author].info.cta, t.info.cta
-    if a == b:
-        return Scope.CTA
-    return Scope.CLUSTER if a // run.info.ctas == b // run.info.ctas else Scope.GPU
-
-
 def on_map_acquire(run: Run, t: LaneClass, event: Event) -> int:
     """The CTA's descriptor cache is refreshed, if the release is known and both scopes reach (B64)."""
     for number, m in list(run.maps.items()):
@@ -199,6 +190,6 @@ def on_map_acquire(run: Run, t: LaneClass, event: Event) -> int:
             continue
         for author, time, scope in m.released:
             known = t.clock.knows(H, author, author == t.cls) >= time
-            if known and min(scope, event[3]) >= _scope_between(run, author, t):
+            if known and min(scope, event[3]) >= scope_between(run, run.threads[author].info.cta, t.info.cta):
                 m.acquired.append((t.info.cta, t.cls, t.time))
     return DONE

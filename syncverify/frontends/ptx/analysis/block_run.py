@@ -14,7 +14,8 @@ any between its bounds, so what lies there is a new word when it is read next. W
 both sides are run, and what they leave is one of two numbers, or a new word. ∎
 
 What is not followed ends the run without an answer: branches on data around barriers or exchanges, strong
-accesses, copies that engines make, several blocks in a cluster, and more steps than there is time for.
+accesses, words by which one thread may wait for another, copies that engines make, several blocks in a
+cluster, and more steps than there is time for.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from syncverify.frontends.ptx.analysis.thread_numbers import computed, logic
-from syncverify.frontends.ptx.decode.memory import Access, decode_place
+from syncverify.frontends.ptx.decode.memory import STRONG, Access, decode_place
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import (
     FloatImm,
@@ -170,6 +171,8 @@ class BlockRun:
         return self.stores
 
     def _possible(self) -> None:
+        if _takes_over(self.flow.body):
+            raise NotFollowedError("threads may wait for words of others")
         for i in self.flow.body:
             a = decode_place(i)
             if a is not None and (a.space in _SHARED and a.strong):
@@ -399,7 +402,8 @@ class BlockRun:
             if "ballot" in i.mods:
                 self._set(t, i.operands[0], number)
             else:
-                self._set(t, i.operands[0], self.words.made(("vote", i.mods, self.values.key(bits)), 0, 1))
+                how = ("vote", i.mods, tuple(sorted(asked)), self.values.key(bits))
+                self._set(t, i.operands[0], self.words.made(how, 0, 1))
 
     def _shuffle(self, i: Instr, of: Mapping[int, _Thread]) -> None:
         brought = {n: self._read(t, i.operands[1]) for n, t in of.items()}
@@ -437,7 +441,7 @@ class BlockRun:
             if last == "pred":
                 found = logic(i, [x & 1 for x in numbers])
             elif kind(last) in ("u", "s", "b") and not {"hi", "sat", "cc"} & set(i.mods):
-                found = computed(i, numbers)
+                found = None if i.op == "cvta" else computed(i, numbers)
         self._set(t, i.operands[0], self.values.of(i, args, self._width(i)) if found is None else found)
 
     @cached_property
@@ -457,7 +461,7 @@ class BlockRun:
             if a.code != Ev.READ and a.code != Ev.ATOMIC:
                 return
             if a.space == "param" and isinstance(a.address.base, Sym):
-                self._load_parameter(t, a)
+                self._load_parameter(t, i, a)
             else:
                 self._loaded(t, i, a)
             return
@@ -467,7 +471,7 @@ class BlockRun:
                 at = place + n * a.size
                 value = self._cells.read(at, a.size)
                 if value is None:
-                    value = self._of_type(i, a)
+                    value = self.words.fresh(0, (1 << 8 * a.size) - 1)
                     self._cells.name(at, a.size, value)
                 self._set(t, op, self._extended(value, i, op, 8 * a.size))
             return
@@ -490,7 +494,10 @@ class BlockRun:
         if isinstance(x, int):
             return (x - (signed and x >> bits - 1 << bits)) & (1 << held) - 1
         found = self.words.within(x, bits, signed=signed) if isinstance(x, Form) else None
-        return self.words.fresh(0, (1 << held) - 1) if found is None else found
+        if found is not None:
+            return found
+        how = ("extended", bits, signed, held, self.values.key(x))
+        return self.words.made(how, 0, (1 << held) - 1)
 
     def _narrow(self, x: Number, bits: int) -> Number:
         if isinstance(x, int):
@@ -514,21 +521,19 @@ class BlockRun:
         base = self._read(t, a.address.base)
         return self.values.sum(base, a.address.offset, 32)
 
-    def _load_parameter(self, t: _Thread, a: Access) -> None:
+    def _load_parameter(self, t: _Thread, i: Instr, a: Access) -> None:
         base = a.address.base
         for n, op in enumerate(a.elements):
             name = (base.name if isinstance(base, Sym) else "", a.address.offset + n * a.size, a.size)
-            self._set(t, op, self.words.made(("parameter", *name), 0, (1 << 8 * a.size) - 1))
+            value = self.words.made(("parameter", *name), 0, (1 << 8 * a.size) - 1)
+            self._set(t, op, self._extended(value, i, op, 8 * a.size))
 
     def _loaded(self, t: _Thread, i: Instr, a: Access) -> None:
         if i.op == "red":
             return
         for op in a.elements:
-            self._set(t, op, self._of_type(i, a))
-
-    def _of_type(self, i: Instr, a: Access) -> Form:
-        signed = kind(i.mods[-1]) == "s" and a.size < 4
-        return self.words.fresh(0, (1 << (64 if signed else 8 * a.size)) - 1)
+            value = self.words.fresh(0, (1 << 8 * a.size) - 1)
+            self._set(t, op, self._extended(value, i, op, 8 * a.size))
 
     def _set(self, t: _Thread, op: Operand, value: Number) -> None:
         if isinstance(op, Reg):
@@ -589,6 +594,14 @@ class BlockRun:
         if name.startswith(("%ctaid", "%nctaid")):
             return self.words.made(("special", name), 0, (1 << 31) - 1)
         return self.words.fresh(0, (1 << 64) - 1)
+
+
+def _takes_over(body: Sequence[Instr]) -> bool:
+    """Whether what a thread reads may order it after another one that writes that: what it finds in memory
+    then is not what lay there at the last barrier."""
+    reads = any(i.op == "atom" or (i.op == "ld" and not STRONG.isdisjoint(i.mods)) for i in body)
+    takes = any(i.op in ("fence", "membar") or not {"acquire", "acq_rel"}.isdisjoint(i.mods) for i in body)
+    return reads and takes
 
 
 def _of_block(i: Instr) -> bool:

@@ -22,7 +22,7 @@ from syncverify.symbolic.phase_tokens import Token
 from syncverify.symbolic.protocol import Teller
 
 _SCOPES = {"cta": Scope.CTA, "cluster": Scope.CLUSTER, "gpu": Scope.GPU, "sys": Scope.SYS}
-_STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
+STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
 LOCAL_WINDOW, PARAM_WINDOW = WINDOWS["local"], WINDOWS["param"]
 #: Bits of the largest address in global memory; below ``RANK`` bits there is none (an offset, or null).
 _GLOBAL_BITS = 57
@@ -90,7 +90,7 @@ def decode_place(i: Instr) -> Access | None:
     scope = next((_SCOPES[m] for m in i.mods if m in _SCOPES), Scope.GPU)
     if "volatile" in i.mods or "mmio" in i.mods:
         scope = Scope.SYS  # PTX ISA, ld.volatile: relaxed with system scope
-    strong = not _STRONG.isdisjoint(i.mods)
+    strong = not STRONG.isdisjoint(i.mods)
     own = window(i.mods) == OWN
     packed = 2 if i.op in ("atom", "red") and i.mods[-1].endswith("x2") else 1
     size = width(i.mods[-1]) // 8

@@ -39,6 +39,8 @@ _TWO, _MORE = 2, 5
 _NEAR = frozenset({"mov", "add", "sub"})
 #: Numbers of blocks that the text may name: how many of them, how large.
 _MOST_NAMED, _LARGEST_NAMED = 6, 60
+#: How an assumption on axes ends that the text does not ask about.
+_UNASKED = ": the kernel asks for no place of a block along there"
 
 
 def asks_extents(function: Function) -> bool:
@@ -83,7 +85,12 @@ def of_meant_axes(facts: PtxFacts, function: Function) -> list[str]:
     ]
     if not extents:
         return []
-    return [f"{' and '.join(extents)}: the kernel asks for no place of a block along there"]
+    return [f"{' and '.join(extents)}{_UNASKED}"]
+
+
+def is_of_meant_axes(assumption: str) -> bool:
+    """Whether an assumption is that of ``of_meant_axes``."""
+    return assumption.endswith(_UNASKED)
 
 
 def asked_launches(facts: PtxFacts, function: Function, pointers: Collection[str] = ()) -> Iterator[PtxFacts]:
@@ -201,4 +208,11 @@ class _Held:
         self.registers.update(results(i))
 
 
-__all__ = ["along_meant_axes", "asked_launches", "asks_extents", "meant_axes", "of_meant_axes"]
+__all__ = [
+    "along_meant_axes",
+    "asked_launches",
+    "asks_extents",
+    "is_of_meant_axes",
+    "meant_axes",
+    "of_meant_axes",
+]

@@ -48,7 +48,7 @@ class Arithmetic:
             p = at.predicate
             one, other = ([_side(x, p, yes=yes) for x in args] for yes in (True, False))
             return self.chosen(p, self.of(i, one, bits), self.of(i, other, bits), bits)
-        found = self._computed(i, args)
+        found = self._computed(i, args, bits)
         if isinstance(found, Form) and len(found.terms) > _MOST_WORDS:
             found = None
         return self._opaque(i, args, bits) if found is None else found
@@ -124,7 +124,7 @@ class Arithmetic:
         small = not self._wide(yes, bits) and not self._wide(no, bits)
         if small and _depth(yes) + _depth(no) < _DEEPEST:
             return Choice(p, yes, no)
-        return self.words.made(("chosen", p.key, self.key(yes), self.key(no)), 0, (1 << bits) - 1)
+        return self.words.made(("chosen", bits, p.key, self.key(yes), self.key(no)), 0, (1 << bits) - 1)
 
     def _counted(self, p: Form, yes: Number, no: Number) -> int | Form | None:
         """One of two numbers of which each is at most 1 more than the other, by what else has to hold."""
@@ -197,29 +197,50 @@ class Arithmetic:
 
     # ------------------------------------------------------------ operations
 
-    def _computed(self, i: Instr, args: Sequence[Number]) -> Number | None:
-        """A form, or bits; None for a new word."""
+    def _computed(self, i: Instr, args: Sequence[Number], held: int) -> Number | None:
+        """A form, or bits, in a register of so many bits; None for a new word."""
         type_ = i.mods[-1] if i.mods else ""
         if type_ == "pred":
             return self._logic(i.op, [self.predicate(x) for x in args])
         if i.op == "setp":
             return self._asked(i, args)
-        if i.op == "mov" or i.op == "cvta":
+        if i.op == "mov":
             return args[0]
+        if i.op == "cvta":
+            return self._of_window(i, args[0])
         if kind(type_) not in ("u", "s", "b") or not {"sat", "cc", "hi", "ftz"}.isdisjoint(i.mods):
-            return self.chosen(self.predicate(args[2]), args[0], args[1], 32) if i.op == "selp" else None
+            return self._selected(args, width(type_)) if i.op == "selp" else None
         if i.op == "selp":
-            return self.chosen(self.predicate(args[2]), args[0], args[1], width(type_))
+            return self._selected(args, width(type_))
         first = args[0]
         if isinstance(first, int) and i.op == "popc":
             return (first & (1 << width(type_)) - 1).bit_count()
         if isinstance(first, Bits):
-            return self._of_bits(i.op, first, args[1:])
+            return self._of_bits(i, first, args[1:]) if width(type_) == 32 else None
         forms = [x for x in args if isinstance(x, int | Form)]
-        if len(forms) < len(args) or width(type_) < 32:
-            return self._converted(i, forms) if i.op == "cvt" and len(forms) == len(args) else None
+        if len(forms) < len(args):
+            return None
+        if i.op == "cvt":
+            return self._converted(i, forms[0], held)
         bits = width(type_)
-        return self._sum(i, [_centred(x, bits) if isinstance(x, int) else x for x in forms], bits)
+        if bits < 32:
+            return None
+        widths = (bits, bits, 2 * bits if "wide" in i.mods else bits)
+        numbers = zip(forms, widths, strict=False)
+        return self._sum(i, [_centred(x, w) if isinstance(x, int) else x for x, w in numbers], bits)
+
+    def _selected(self, args: Sequence[Number], bits: int) -> Number:
+        return self.chosen(self.predicate(args[2]), args[0], args[1], bits)
+
+    def _of_window(self, i: Instr, x: Number) -> Number | None:
+        """An address in the generic space, or of that; those of global memory are the same in both."""
+        if "global" in i.mods:
+            return x
+        if not isinstance(x, int | Form):
+            return None
+        space = next(m for m in i.mods if m != "to")
+        window = self.words.made(("window", space.split("::")[0]), 0, (1 << 64) - 1)
+        return plus(x, times(window, -1 if "to" in i.mods else 1))
 
     def _sum(self, i: Instr, forms: Sequence[int | Form], bits: int) -> int | Form | None:
         a = forms[0]
@@ -236,8 +257,6 @@ class Arithmetic:
             case "mul" | "mad":
                 found = self._product(i, a, b, bits)
                 return found if found is None or i.op == "mul" else plus(found, forms[2])
-            case "cvt":
-                return self._converted(i, forms)
             case "and" | "or" | "xor":
                 return self._bitwise(i.op, a, b)
         return None
@@ -261,20 +280,19 @@ class Arithmetic:
         x &= (1 << bits) - 1
         return x - (1 << bits) if signed and x >> bits - 1 else x
 
-    def _converted(self, i: Instr, forms: Sequence[int | Form]) -> int | Form | None:
-        if len(i.mods) < 2 or i.op != "cvt" or "sat" in i.mods:
+    def _converted(self, i: Instr, x: int | Form, held: int) -> int | Form | None:
+        if len(i.mods) < 2 or "sat" in i.mods:
             return None
         to, of = i.mods[-2:]
         if kind(to) not in ("u", "s", "b") or kind(of) not in ("u", "s", "b"):
             return None
-        found = self._typed(forms[0], width(of), signed=of[0] == "s")
-        if width(to) >= width(of):
-            return found
-        if width(to) >= 32:
-            return forms[0]  # its lower bits
-        return (
-            found if isinstance(found, Form) and self._fits(found, width(to), signed=to[0] == "s") else None
-        )
+        signed, bits = to[0] == "s", width(to)
+        found = self._typed(x, width(of), signed=of[0] == "s")
+        if bits < 32 and bits < width(of):
+            return found if isinstance(found, Form) and self._fits(found, bits, signed=signed) else None
+        if bits < width(of):
+            found = x  # its lower bits
+        return found if found is None or held <= bits else self._typed(found, bits, signed=signed)
 
     def _fits(self, x: Form, bits: int, *, signed: bool) -> bool:
         found = self.words.within(x, bits, signed=signed)
@@ -306,8 +324,8 @@ class Arithmetic:
                 return (self.opposite(a) if b else a) if isinstance(b, int) else None
         return None
 
-    def _of_bits(self, op: str, x: Bits, more: Sequence[Number]) -> Number | None:
-        other = more[0] if more else 0
+    def _of_bits(self, i: Instr, x: Bits, more: Sequence[Number]) -> Number | None:
+        other, op = more[0] if more else 0, i.op
         if op == "popc":
             total: int | Form = 0
             for b in x.bits:
@@ -320,7 +338,8 @@ class Arithmetic:
         if op == "and":
             return self.number(Bits(tuple(b if other >> n & 1 else 0 for n, b in enumerate(x.bits))))
         if op == "shr" and 0 <= other < 32:
-            return self.number(Bits((*x.bits[other:], *(0,) * other)))
+            above = x.bits[-1] if kind(i.mods[-1]) == "s" else 0
+            return self.number(Bits((*x.bits[other:], *(above,) * other)))
         if op == "shl" and 0 <= other < 32:
             return self.number(Bits((*(0,) * other, *x.bits[: 32 - other])))
         return None
@@ -396,7 +415,7 @@ class Arithmetic:
     # ------------------------------------------------------------ new words
 
     def _opaque(self, i: Instr, args: Sequence[Number], bits: int) -> Form:
-        how = (i.op, i.mods, *(self.key(x) for x in args))
+        how = (i.op, i.mods, bits, *(self.key(x) for x in args))
         return self.words.made(how, 0, self._most(i, args, bits))
 
     def _most(self, i: Instr, args: Sequence[Number], bits: int) -> int:
@@ -405,6 +424,8 @@ class Arithmetic:
         type_ = i.mods[-1] if i.mods else ""
         if i.op == "popc":
             return width(type_)
+        if i.op == "cvt" and kind(i.mods[-2]) == "u":
+            return min(most, (1 << width(i.mods[-2])) - 1)
         if not type_ or kind(type_) not in ("u", "s", "b"):
             return most
         numbers = [x & (1 << width(type_)) - 1 for x in args if isinstance(x, int)]

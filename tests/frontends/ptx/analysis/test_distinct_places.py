@@ -131,6 +131,92 @@ def test_other_places_may_not_be(parts: tuple[str, ...]) -> None:
     assert _found(_text(*parts)) is None
 
 
+#: Places of threads, apart by the flag and the thread where ``%p2`` holds.
+BY_FLAG = """selp.u32 %r40, 8, 0, %p2; mul.lo.u32 %r40, %r1, %r40; mad.lo.u32 %r41, %r5, 4, %r4;
+add.u32 %r40, %r40, %r41; st.shared.u32 [%r40], %r1; st.global.u32 [%rd2+256], %r40;"""
+BELOW = "setp.lt.u64 %p2, %rd5, 0x100000000;" + BY_FLAG
+ALL = """mov.u32 %r20, 0; setp.gt.u32 %p3, %r1, 2; @%p3 bra DONE; setp.ne.u32 %p4, %r1, 2;
+and.pred %p5, %p1, %p4; vote.sync.all.pred %p6, %p5, 7; setp.gt.u32 %p3, %r1, 1; @%p3 bra DONE;
+vote.sync.all.pred %p7, %p5, 3; selp.u32 %r21, 1, 0, %p6; selp.u32 %r22, 1, 0, %p7; sub.u32 %r20, %r22, %r21;
+DONE: setp.eq.u32 %p8, %r1, 0; selp.u32 %r23, {more}, 0, %p8; mul.lo.u32 %r20, %r20, %r23;
+mad.lo.u32 %r40, %r5, 4, %r4; mad.lo.u32 %r40, %r1, 8, %r40; add.u32 %r40, %r40, %r20;
+st.shared.u32 [%r40], %r1; st.global.u32 [%rd2+256], %r40;"""
+ABOVE = """vote.sync.ballot.b32 %r20, %p1, -1; shr.{type} %r20, %r20, %r3; popc.b32 %r20, %r20;
+shl.b32 %r20, %r20, 2; mad.lo.u32 %r20, %r6, 1024, %r20; add.u32 %r40, %r20, %r4;
+mad.lo.u32 %r41, %r1, 4, 8192;
+@%p1 st.shared.u32 [%r40], %r1; selp.u32 %r41, %r40, %r41, %p1; st.global.u32 [%rd2+256], %r41;"""
+CARRIED = "mov.u64 %rd6, {base}; mad.wide.u32 %rd7, %r5, 4, %rd6; setp.lt.s64 %p2, %rd7, {below};" + BY_FLAG
+UPPER = "cvt.u64.u32 %rd6, %r5; add.u64 %rd6, %rd6, 0x100000000; cvt.u32.u64 %rd5, %rd6;"
+#: Right and wrong by what fills the register behind a narrow type, by its width, and by who votes.
+WIDTHS = [
+    ("ld.global.u32 %rd5, [%rd2];" + BELOW, "ld.global.s32 %rd5, [%rd2];" + BELOW),
+    ("ld.param.u32 %rd5, [n];" + BELOW, "ld.param.s32 %rd5, [n];" + BELOW),
+    (
+        "ld.param.u16 %r20, [n]; setp.lt.u32 %p2, %r20, 0x10000;" + BY_FLAG,
+        "ld.param.s16 %r20, [n]; setp.lt.u32 %p2, %r20, 0x10000;" + BY_FLAG,
+    ),
+    (ALL.format(more=0), ALL.format(more=8)),
+    (ABOVE.format(type="u32"), ABOVE.format(type="s32")),
+    (CARRIED.format(base="0x40000000", below="0x40000005"), CARRIED.format(base="0x80000000", below=0)),
+    (
+        CARRIED.format(base="0x10000000", below="0x40000005"),
+        CARRIED.format(base="0x100000000", below="0x40000005"),
+    ),
+    (
+        "selp.b32 %r20, 0x3FF00000, 1, %p1; cvt.u64.u32 %rd5, %r20;" + BELOW,
+        "selp.f64 %fd1, 0d3FF0000000000000, 0d4000000000000000, %p1; mov.b64 %rd5, %fd1;" + BELOW,
+    ),
+    (
+        "cvt.u16.u8 %rs1, %r2; cvt.u16.u8 %r20, %r2; setp.lt.u32 %p2, %r20, 0x10000;" + BY_FLAG,
+        "cvt.s16.s8 %rs1, %r2; cvt.s16.s8 %r20, %r2; setp.lt.u32 %p2, %r20, 0x10000;" + BY_FLAG,
+    ),
+    (UPPER + BELOW, UPPER + "setp.ge.u64 %p2, %rd5, 0x100000000;" + BY_FLAG),
+    (
+        "sub.u32 %r20, %r5, 1; cvt.s64.s32 %rd5, %r20; setp.lt.s64 %p2, %rd5, 1;" + BY_FLAG,
+        "sub.u32 %r20, %r5, 1; cvt.u32.s32 %rd5, %r20; setp.lt.s64 %p2, %rd5, 1;" + BY_FLAG,
+    ),
+    (
+        "mov.u64 %rd5, s; cvta.shared.u64 %rd5, %rd5; cvta.to.shared.u64 %rd5, %rd5;" + BELOW,
+        "mov.u64 %rd5, s; cvta.shared.u64 %rd5, %rd5;" + BELOW,
+    ),
+]
+
+
+@pytest.mark.parametrize("right", [True, False])
+@pytest.mark.parametrize("both", WIDTHS)
+def test_what_fills_a_register(both: tuple[str, str], right: bool) -> None:
+    """Words for which two threads of the wrong twin store at one place; of the right one they never do."""
+    text = kernel(START + both[not right], ".param .u64 out, .param .u32 n")
+    assert (_found(text) is not None) is right
+    shared = []
+    for word in (0, 2, 0x800000F0):
+        out = buffer(np.array([word] * THREADS + [0] * THREADS, dtype=np.uint32))
+        done = run(text, "k", Launch((THREADS, 1, 1), params=(out, 0x8000F000)), seed=1)
+        shared.append(len({int(x) for x in done.memory(out)[THREADS:]}) < THREADS)
+    assert any(shared) is not right
+
+
+TAKEN = """setp.eq.u32 %p4, %r1, 0; setp.eq.u32 %p5, %r1, 63; @%p4 st.shared.u32 [sums], 4; bar.sync 0;
+@%p5 st.shared.u32 [sums], 8; {give} mov.u32 %r31, 4; @!%p4 bra ALL; POLL: {poll} setp.eq.u32 %p6, %r32, 0;
+@%p6 bra POLL; ld.shared.u32 %r31, [sums]; ALL: mad.lo.u32 %r40, %r5, 4, %r4; mad.lo.u32 %r40, %r1, 8, %r40;
+add.u32 %r40, %r40, %r31; st.shared.u32 [%r40], %r1;"""
+
+
+@pytest.mark.parametrize(
+    "give, poll",
+    [
+        ("@%p5 st.release.gpu.global.u32 [%rd1+512], 1;", "ld.acquire.gpu.global.u32 %r32, [%rd1+512];"),
+        (
+            "membar.gl; @%p5 red.global.add.u32 [%rd1+512], 1;",
+            "atom.global.or.b32 %r32, [%rd1+512], 0; membar.gl;",
+        ),
+    ],
+)
+def test_words_that_threads_wait_for(give: str, poll: str) -> None:
+    """What is read behind a flag was written after the last barrier: nothing is said."""
+    assert _found(_text(TAKEN.format(give=give, poll=poll))) is None
+
+
 def _drawn(draw: random.Random) -> str:
     """A kernel that stores at ranks, often with a mistake; it lacks no barrier."""
 
