@@ -131,7 +131,8 @@ def access_events(a: Access, ctx: Context, site: int, address: Value, values: Se
     if isinstance(places, str):
         return [(Ev.FAULT, site, "SV114", places)]
     cta, offsets = places
-    within_some_launch(ctx, site, cta, offsets, a.bytes)
+    if ctx.grows is not None:
+        within_some_launch(ctx, site, cta, (min(offsets), max(offsets) + a.bytes))
     wrong = _misplaced(a, ctx, site, cta, offsets)
     if wrong is not None:
         return [(Ev.FAULT, site, *wrong)]

@@ -187,7 +187,8 @@ def region(ctx: Context, site: int, faults: list[Event], value: Value, space: st
 
     ``which``: of the addresses of the instruction, in the order of the text."""
     r = Region(*places(ctx, value, space, what), size)
-    within_some_launch(ctx, site, r.cta, r.each(), size, which)
+    if ctx.grows is not None:
+        within_some_launch(ctx, site, r.cta, (min(r.each()), max(r.each()) + size), which)
     if not 0 <= r.cta < ctx.ctas:
         text = f"rank {r.cta} is no CTA of the cluster, which has {ctx.ctas}"
         faults.append(fault(site, "SV114", text))
@@ -211,19 +212,18 @@ def region(ctx: Context, site: int, faults: list[Event], value: Value, space: st
     return r
 
 
-def within_some_launch(
-    ctx: Context, site: int, cta: int, places: Iterable[int], size: int, which: int = 0
-) -> None:
+def within_some_launch(ctx: Context, site: int, cta: int, reached: tuple[int, int], which: int = 0) -> None:
     """Opaque where an access lies behind the most dynamic shared memory that a block can have, and nobody
     says how much it has: no host launches the kernel with sizes that lead there, so they refute nothing.
     A proof may rest on that where some of the access's places lie inside.
 
-    ``places``: of the lanes, all in the window of one block. A cluster of one has no other windows; there an
-    address that is no negative number lies behind as well. ``which``: as for ``Context.kept``.
+    ``reached``: where the lanes' bytes begin and end, all in the window of one block. A cluster of one has no
+    other windows; there an address that is no negative number lies behind as well. ``which``: as for
+    ``Context.kept``.
     """
     if ctx.grows is None:
         return
-    low, high = min(places), max(places) + size
+    low, high = reached
     own = ctx.kept(site, which)
     dynamic = len(ctx.arrays) == 1 if own is None else own[1] == ctx.shared_end
     behind = high > ctx.shared_end if cta == ctx.cta else ctx.ctas == 1 and 0 < cta < _NEGATIVE
