@@ -52,8 +52,10 @@ UNDECIDED = {
         "bulk store and a flag",
         "global flags and lanes",
         "lanes that wait for flags of their own",
+        "one thread tells of all",
         "peel by a match",
         "places behind comparisons",
+        "tried first, then waited for",
         "warps by ticket",
     )
 }

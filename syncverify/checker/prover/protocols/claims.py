@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from syncverify.checker.kernel.hops import CONTRIBUTIONS, MEETINGS, Graph
 from syncverify.checker.kernel.linear import ZERO, Term, apply, num
-from syncverify.checker.kernel.protocol import Kind, N, Protocol, U
+from syncverify.checker.kernel.protocol import Kind, N, Protocol, Tiles, U
 from syncverify.checker.prover.protocols.sizes import Sample, shape, value
 
 #: Most ways of shifting the arrivals of one ring that are tried.
@@ -100,7 +100,8 @@ def _ends(g: Graph, ring: str, lands: Sequence[int]) -> list[Term]:
             if not g.p.prefix:
                 found += list(s.counts)
             tiles = g.p.roles[site.role].body[site.position.segment // 2]
-            each, rest = divmod(site.op.index.parts.get("u", 0), getattr(tiles, "stride", 1))
+            stride = tiles.stride if isinstance(tiles, Tiles) else 1
+            each, rest = divmod(site.op.index.parts.get("u", 0), stride)
             found += [c * each for c in s.counts if each > 1 and not rest]
             own = (c for c in site.op.guard if c.parts.get("u") == -1)  # the first tiles alone
             found += [c.put(at_zero) + 1 + first for c in own]
