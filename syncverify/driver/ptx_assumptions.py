@@ -15,12 +15,13 @@ from syncverify.frontends.ptx.analysis.handover_detection import (
 )
 from syncverify.frontends.ptx.analysis.tile_barriers import TileMeeting
 from syncverify.frontends.ptx.compile.program import Program
+from syncverify.frontends.ptx.decode.effects import Beyond
 from syncverify.frontends.ptx.decode.global_access import space_of
 from syncverify.frontends.ptx.flow.warp_counts import counts_down
 from syncverify.frontends.ptx.launch.facts import PtxFacts, text
 from syncverify.frontends.ptx.syntax.nodes import Function, Module
 from syncverify.ir.expr import Expr
-from syncverify.model.events import Beyond, Undefined
+from syncverify.model.events import Undefined
 
 #: Clusters that run together; so few have a place on the device at the same time.
 MAX_TOGETHER = 16

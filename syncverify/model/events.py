@@ -40,13 +40,6 @@ class Undefined(Trap):
     __slots__ = ()
 
 
-class Beyond(Undefined):
-    """The same of an access behind the most that a block's shared memory can have, where nobody says how many
-    bytes the dynamic part of it has: no launch with these sizes holds what is accessed."""
-
-    __slots__ = ()
-
-
 class AssumedUnreachable(Exception):  # noqa: N818 -- control flow: the state is not followed
     """An agent has come there: that none does is assumed."""
 

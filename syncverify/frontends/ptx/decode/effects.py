@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from syncverify.frontends.ptx.syntax.nodes import Operand
 from syncverify.ir.footprints import Range
-from syncverify.model.events import Event, Footprint
+from syncverify.model.events import Event, Footprint, Undefined
 
 #: What a register holds: an int (the unsigned bits; all lanes alike), a Vec (one value per lane), a size
 #: without a number (``model.symbols``), or an Unknown.
@@ -30,6 +30,13 @@ class Opaque(Exception):  # noqa: N818 -- becomes an UNKNOWN event
         self.reason = text
         self.unwritten = unwritten
         self.address = False  # of shared memory
+
+
+class Beyond(Undefined):
+    """The reason of an UNKNOWN at an access behind the most that a block's shared memory can have, where nobody says how many
+    bytes the dynamic part of it has: no launch with these sizes holds what is accessed."""
+
+    __slots__ = ()
 
 
 class Context(Protocol):

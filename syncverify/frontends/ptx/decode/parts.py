@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from syncverify.frontends.ptx.decode.effects import (
+    Beyond,
     Context,
     Effect,
     Emit,
@@ -15,7 +16,7 @@ from syncverify.frontends.ptx.decode.effects import (
 )
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Pair, Reg, Sink, Vector
 from syncverify.ir.footprints import Range, footprint
-from syncverify.model.events import Beyond, Ev, Event, Flag, Footprint
+from syncverify.model.events import Ev, Event, Flag, Footprint
 from syncverify.model.proxies import Scope
 
 #: What ``decode`` and the functions it calls return.

@@ -25,14 +25,14 @@ from syncverify.frontends.ptx.compile.state import (
     Disagreement,
     agreed,
 )
-from syncverify.frontends.ptx.decode.effects import Opaque
+from syncverify.frontends.ptx.decode.effects import Beyond, Opaque
 from syncverify.frontends.ptx.decode.memory import Bytes, SharedContents, StatedContents
 from syncverify.frontends.ptx.exec.context import ClassContext
 from syncverify.frontends.ptx.exec.register_rows import exposed, lanes_apart, restored, stay_apart
 from syncverify.frontends.ptx.values.length_choices import CHOICES
 from syncverify.frontends.ptx.values.register_values import INTS, PerLane, Unknown
 from syncverify.frontends.ptx.values.symbolic_words import SymbolicWord
-from syncverify.model.events import LANES_APART, Beyond, Ev, Event, LaneSplit, Undefined
+from syncverify.model.events import LANES_APART, Ev, Event, LaneSplit, Undefined
 from syncverify.symbolic.context import AffineTerm, NeedsDecision, NotConcrete
 from syncverify.symbolic.loop_havoc import ITERATION
 from syncverify.symbolic.protocol import SymbolicAgent, Teller
