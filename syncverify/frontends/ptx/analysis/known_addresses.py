@@ -6,7 +6,8 @@ these decides whether the access is made. An example, in a block of 64 threads:
     mov.u32 %r1, %tid.x;  mov.u64 %rd1, a;  mad.wide.u32 %rd2, %r1, 4, %rd1;  st.local.u32 [%rd2], 0;
 
 Thread 32 leaves ``.local .b8 a[128]``, which is undefined. So is a choice between pointers of two spaces that
-is used in the space of one of them. What data, sizes and blocks decide is not judged here.
+is used in the space of one of them. What data, sizes and blocks decide is not judged here. Nor is an access
+that constants alone place inside its variable: it is right in each thread and whatever leads to it.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ _INTEGERS = ("u", "s", "b", "pred")
 _JUDGED = ("generic", "global", "local", "const", "param")
 #: Spaces of which a variable is named by each address.
 _NAMED = frozenset({"local", "const", "param"})
+#: Types that an address in these spaces has as a whole.
+_ADDRESSES = ("u32", "s32", "b32", "u64", "s64", "b64")
 #: Instructions that one address is followed over.
 _MOST = 256
 _NAMES = {number: name.partition("::")[0] for name, number in WINDOWS.items()}
@@ -70,14 +73,7 @@ class KnownAddress(Access):
         if v is not None and inside and (self.space != "generic" or x >> WINDOW == LOCAL_WINDOW):
             windowed = self.space in ("generic", "param")
             at = (x & (1 << WINDOW) - 1 if windowed else x) - ctx.variable(v.name)
-            if not 0 <= at <= v.size - self.bytes:
-                return (
-                    "SV114",
-                    f"bytes {at} to {at + self.bytes - 1} lie outside of {v.name}, which has {v.size}",
-                )
-            if at % self.bytes and v.align % self.bytes == 0:
-                return "SV701", f"byte {at} of {v.name} is not {self.bytes}-byte aligned"
-            return None
+            return _misplaced(v, at, self.bytes)
         if self.space == "generic":
             text = nowhere("generic", x, ctx.local_end)
             return None if text is None else ("SV114", text)
@@ -86,6 +82,15 @@ class KnownAddress(Access):
         if x >> WINDOW in _NAMES:
             return "SV114", f"a generic address of {_NAMES[x >> WINDOW]} memory is used in space global"
         return ("SV114", f"no global memory lies at {x:#x}") if x >> RANK == 0 else None
+
+
+def _misplaced(v: Variable, at: int, size: int) -> tuple[str, str] | None:
+    """The rule that an access at some byte of a variable breaks, and how."""
+    if not 0 <= at <= v.size - size:
+        return "SV114", f"bytes {at} to {at + size - 1} lie outside of {v.name}, which has {v.size}"
+    if at % size and v.align % size == 0:
+        return "SV701", f"byte {at} of {v.name} is not {size}-byte aligned"
+    return None
 
 
 def known_addresses(flow: Flow, module: Module, branches: Collection[int]) -> Mapping[int, KnownAddress]:
@@ -111,10 +116,37 @@ def known_addresses(flow: Flow, module: Module, branches: Collection[int]) -> Ma
         if access.space in _NAMED and (made.host or len(named) != 1):
             continue
         one = named[0] if len(named) == 1 and not made.host and spaces <= _NAMED else None
+        if one is not None and one.space == access.space and _right(flow, k, access, one):
+            continue
         found[k] = KnownAddress(
             access.code, access.address, access.elements, access.size, access.space, variable=one
         )
     return found
+
+
+def _right(flow: Flow, k: int, access: Access, v: Variable) -> bool:
+    """Whether constants alone place an access inside of a variable, and aligned as it has to be."""
+    at = _distance(flow, access.address.base, k)
+    return at is not None and _misplaced(v, at + access.address.offset, access.bytes) is None
+
+
+def _distance(flow: Flow, x: Operand, k: int) -> int | None:
+    """The bytes from the beginning of a variable to a place in it, if each step to it adds a constant."""
+    more, versions = 0, flow.versions
+    for _ in range(_MOST):
+        if isinstance(x, Sym):
+            return more + x.offset
+        k = versions.writer[versions.read(x.name, k)] if isinstance(x, Reg) else -1
+        i = flow.body[k]
+        if k < 0 or i.guard is not None or i.op not in ("mov", "add", "sub") or i.mods[-1] not in _ADDRESSES:
+            return None
+        x, added = (*i.operands[1:], Imm(0))[:2]
+        if i.op == "add" and isinstance(x, Imm):
+            x, added = added, x
+        if not isinstance(added, Imm):
+            return None
+        more += -added.value if i.op == "sub" else added.value
+    return None
 
 
 def _chosen(flow: Flow, k: int, at: Mem) -> bool:
