@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from syncverify.checker.happens_before.shadow import Record
-from syncverify.checker.happens_before.vector_clocks import AG, H
+from syncverify.checker.happens_before.vector_clocks import AG, XG, H
 from syncverify.model.proxies import Access
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class FlagWrite:
 
 Step = FlagWait | FlagWrite
 #: Which bytes, how, by whom, completed by what, and what of other clusters was known: spins whose accesses
-#: are seen, bridged by a fence, and bridged when they were acquired.
+#: are seen, bridged by a fence, bridged when they were acquired, and bridged by a fence of the own block.
 Reach = tuple[tuple[Bytes, ...], Access, int, int, bool, int, tuple[frozenset[int], ...]]
 
 
@@ -45,13 +45,13 @@ def tracked_access(run: Run, t: LaneClass, record: Record) -> None:
     """Keeps an access to tracked memory: the newest of those that nothing but their times distinguishes."""
     spins = [x for x in run.ledger if isinstance(x, FlagWait)]
     m = t.clock.m
-    seen, bridged, handed = (
+    seen, bridged, handed, near = (
         frozenset(i for i, x in enumerate(spins) if m[row, x.columns[which]])
-        for row, which in ((H, 1), (AG, 1), (AG, 2))
+        for row, which in ((H, 1), (AG, 1), (AG, 2), (XG, 1))
     )
     places = tuple(run.info.footprints[record.fp].intervals)
     tag = record.tag if record.kind.asynchronous else -1
-    key = (places, record.kind, record.cls, tag, record.atomic, record.scope, (seen, bridged, handed))
+    key = (places, record.kind, record.cls, tag, record.atomic, record.scope, (seen, bridged, handed, near))
     run.reached[key] = record
 
 

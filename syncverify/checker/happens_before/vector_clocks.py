@@ -7,7 +7,9 @@ named and cluster barriers, and group counters. Rows are kinds of knowledge:
 - ``H`` causality: accesses that the memory model makes visible here; ``SH`` the same under the strict
   reading; ``HW`` the same if every synchronization had the scope it needs (only for explanations);
 - ``A`` generic accesses bridged to the async proxy for shared memory; ``SA`` under the strict reading,
-  where ``SP`` holds those that only a release half has passed; ``AG`` for global memory.
+  where ``SP`` holds those that only a release half has passed; ``AG`` for global memory. There the strict
+  reading has ``SG``, accesses that their own threads have fenced, and ``XG``: all that a fence of this block
+  has bridged, which no other block is handed (K3, K16).
 
 Every join is one element-wise maximum. A class of several lanes keeps its own progress apart (``own``): a
 lane knows its own past, but that of its sibling lanes only through a barrier that they joined too.
@@ -20,8 +22,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-E, H, SH, HW, A, SA, AG, SP = range(8)
-ROWS = 8
+E, H, SH, HW, A, SA, AG, SP, SG, XG = range(10)
+ROWS = 10
 #: Rows that an entity's own progress advances.
 PROGRESS = slice(E, HW + 1)
 ADVANCED = HW + 1 - E
@@ -133,17 +135,22 @@ class Clock:
                 return v[row]
         return k
 
-    def bridge_shared(self, classes: int, half: int, covered: Mask | None) -> None:
+    def bridge_shared(
+        self, classes: int, half: int, covered: Mask | None, elsewhere: Mask | None = None
+    ) -> None:
         """fence.proxy.async on shared memory (PTX ISA: membar/fence; K2).
 
         ``half``: -1 for the release half, 1 for the acquire half: strict needs both (K3). ``covered``: the
-        columns whose accesses it names; None: all.
+        columns whose accesses it names; None: all. ``elsewhere``: those of accesses to other CTAs, of which a
+        whole fence says nothing by the strict reading.
         """
+        inside = np.True_ if elsewhere is None else ~elsewhere[classes:]
         where = np.True_ if covered is None else covered
         np.maximum(self.m[A], self.m[H], out=self.m[A], where=where)
         if not half:
             # Strict: a thread bridges its own accesses, and completions that it knows of.
-            np.maximum(self.m[SA, classes:], self.m[SH, classes:], out=self.m[SA, classes:])
+            seen = self.m[SA, classes:]
+            np.maximum(seen, self.m[SH, classes:], out=seen, where=inside)
         if half > 0:
             np.maximum(self.m[SA], self.m[SP], out=self.m[SA])
         row = SP if half < 0 else SA
@@ -152,12 +159,28 @@ class Clock:
                 continue
             if self.multi:
                 v = self.own[column]
-                v[A], v[row] = max(v[A], v[H]), max(v[row], v[SH])
+                v[A] = max(v[A], v[H])
+            if not half and elsewhere is not None and elsewhere[column]:
+                continue
+            if self.multi:
+                v[row] = max(v[row], v[SH])
             else:
                 self.m[row, column] = max(self.m[row, column], self.m[SH, column])
 
-    def bridge_global(self) -> None:
+    def bridge_global(self, classes: int) -> None:
         """fence.proxy.async on global memory."""
-        np.maximum(self.m[AG], self.m[H], out=self.m[AG])
-        for v in self.own.values():
-            v[AG] = max(v[AG], v[H])
+        m = self.m
+        np.maximum(m[AG], m[H], out=m[AG])
+        np.maximum(m[XG], m[SH], out=m[XG])
+        np.maximum(m[SG, classes:], m[SH, classes:], out=m[SG, classes:])
+        for column in self.columns:
+            if self.multi:
+                v = self.own[column]
+                v[AG], v[SG], v[XG] = max(v[AG], v[H]), max(v[SG], v[SH]), max(v[XG], v[SH])
+            else:
+                m[SG, column] = max(m[SG, column], m[SH, column])
+
+
+def across_blocks(knowledge: Matrix) -> None:
+    """Leaves of what is handed on what another block may be handed."""
+    knowledge[XG] = 0

@@ -27,7 +27,8 @@ _THREAD = ("tid", "tid.x", "tid.y", "tid.z", "lane", "warp", "wg")
 class Elections:
     """A lane that no guard names, and ``another``; whether some role may both elect and name lanes; whether a
     guard inside the elected lane's own code names lanes; ``by_number``: what that code does depends on the
-    lane's number; ``meets_lanes``: it accesses memory in which lanes have places of their own."""
+    lane's number; ``meets_lanes``: it, or a copy that it starts, accesses memory in which lanes have
+    places of their own."""
 
     free: int
     with_guards: bool
@@ -88,15 +89,13 @@ def _placing(s: n.Stmt) -> Iterator[Expr]:
 
 
 def _memory(s: n.Stmt) -> Iterator[str]:
-    """The array or tensor that a lane accesses by itself."""
-    if isinstance(s, n.LdShared):
-        yield s.src.buffer
-    elif isinstance(s, n.StShared | n.AtomShared):
-        yield s.dst.buffer
-    elif isinstance(s, n.LdGlobal):
-        yield s.src.tensor
-    elif isinstance(s, n.StGlobal | n.AtomGlobal):
-        yield s.dst.tensor
+    """The arrays and tensors of which a statement names a part, for the lane itself or for an engine."""
+    for f in fields(s):
+        part = getattr(s, f.name)
+        if isinstance(part, n.Region):
+            yield part.buffer
+        elif isinstance(part, n.GlobalRegion):
+            yield part.tensor
 
 
 def _nested(body: tuple[n.Stmt, ...], guards: _Guards, elected: frozenset[str]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncverify.simulate.ir.memory import check_access
+from syncverify.simulate.ir.memory import check_access, fenced_in
 from syncverify.simulate.ir.program import Event, Op, Program
 from syncverify.simulate.ir.state import END, Found, State
 
@@ -21,9 +21,14 @@ class Core:
         self.cta_groups = [
             [g for g, x in enumerate(program.groups) if x.cta == c] for c in range(program.ctas)
         ]
+        self.all_accesses = (1 << len(program.accesses)) - 1
         self.all_marks = 0  # that a CTA runs, any order of execution tells, a relaxed one too
         for mark in program.marks.values():
             self.all_marks |= mark
+        self.elsewhere = [  # accesses of each CTA's threads to other CTAs' shared memory
+            sum(1 << a.bit for a in program.accesses if a.remote and program.groups[a.group].cta == c)
+            for c in range(program.ctas)
+        ]
         self.spaces: dict[tuple[str, int], int] = {}
         for cta in range(program.ctas):
             own = program.memory_mask.get(cta, 0)
@@ -43,6 +48,8 @@ class Core:
             live |= m
         for m in s.cr:
             live |= m
+        for cta in range(self.p.ctas if self.p.strict else 0):
+            live |= fenced_in(self.p, cta, live & self.all_accesses)
         for xs in (s.H, s.O, s.A, s.AO):
             for i, x in enumerate(xs):
                 xs[i] = x & live

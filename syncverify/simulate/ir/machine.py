@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from syncverify.simulate.ir.meetings import COMPARE, Meetings
+from syncverify.simulate.ir.memory import fenced_in
 from syncverify.simulate.ir.program import Event, Op
 from syncverify.simulate.ir.state import END, NOTHING, Bar, Found, Named, State
 
@@ -115,7 +116,9 @@ class Machine(Meetings):
                 if s.H[g] & mark:
                     self.bridge(s, g, own & space & s.H[g])
         elif "own_only" in e.flags:
-            self.bridge(s, g, e.own & space & (p.generic_sync | s.H[g] | s.O[g]))
+            cta = p.groups[g].cta
+            self.bridge(s, g, e.own & space & ~self.elsewhere[cta] & (p.generic_sync | s.H[g] | s.O[g]))
+            s.A[g] |= fenced_in(p, cta, s.H[g] & self.spaces[e.token, cta])
         else:
             s.A[g] |= s.H[g] & space
             s.AO[g] |= s.O[g] & space & ~s.A[g]

@@ -34,6 +34,8 @@ def check_access(
         own = (AO & p.bridged) | (O & ~p.bridged)
     else:
         ok, own = H, O
+    if p.strict and kind.by_async_proxy:
+        ok = _strictly(p, g, p.accesses[bit].memory, ok, A)
     ok |= mask
     compatible = p.friends.get(bit, 0)
     bad = 0
@@ -48,6 +50,21 @@ def check_access(
             bad |= cw[c] & ~ok
             cr[c] |= mask
     return _explain(p, g, bit, kind, bad, own, H, O, e) if bad else []
+
+
+def fenced_in(p: Program, cta: int, known: int) -> int:
+    """The bits, in sets of what is bridged, that accesses were known to a proxy fence of a CTA."""
+    return known << (len(p.accesses) * (1 + cta))
+
+
+def _strictly(p: Program, g: int, memory: int, ok: int, bridged: int) -> int:
+    """What a strict reading leaves of accesses that are known: of other CTAs' in global memory those that a
+    fence of this CTA knew; and what it adds: other CTAs' here that a fence of the memory's CTA knew."""
+    cta = p.groups[g].cta
+    away = p.away.get((cta, memory), 0)
+    where = cta if memory == GLOBAL else memory
+    near = bridged >> (len(p.accesses) * (1 + where)) & away
+    return (ok & ~away if memory == GLOBAL else ok) | near
 
 
 def _bits(mask: int) -> Iterator[int]:

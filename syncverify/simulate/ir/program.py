@@ -233,5 +233,6 @@ class Program:
     started: dict[int, int] = field(default_factory=dict)  # CTA -> the marks of its groups
     bridged: int = 0  # accesses that an async access must know through a fence
     strict: bool = False
+    away: dict[tuple[int, int], int] = field(default_factory=dict)  # see ``tables._away``
     warp_groups: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
     warpgroup_groups: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)

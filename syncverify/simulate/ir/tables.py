@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from syncverify.ir import nodes as n
 from syncverify.simulate.ir.code import Do, Instr
 from syncverify.simulate.ir.layout import BARRIER_BYTES
-from syncverify.simulate.ir.program import LANES, Access, Kind, Op, Program
+from syncverify.simulate.ir.program import GLOBAL, LANES, Access, Kind, Op, Program
 from syncverify.simulate.ir.trace import Tracer
 
 
@@ -22,6 +22,19 @@ def tables(p: Program) -> None:
         p.reads |= bit if not a.kind.writes else 0
         p.generic_sync |= bit if a.kind in (Kind.GR, Kind.GW, Kind.AT) else 0
     _friends(p)
+    if p.strict:
+        _away(p)
+
+
+def _away(p: Program) -> None:
+    """By CTA and memory: accesses that its async accesses must know through a fence of some CTA
+    (docs/model.md K3, K16): its own, for what other CTAs did in global memory; a shared memory's owner."""
+    for cta in range(p.ctas):
+        for a in p.accesses:
+            elsewhere = p.groups[a.group].cta != cta and a.memory == GLOBAL
+            generic = bool(p.bridged >> a.bit & 1) and (elsewhere or a.remote)
+            if generic or (elsewhere and a.kind in (Kind.AW, Kind.RD)):
+                p.away[cta, a.memory] = p.away.get((cta, a.memory), 0) | 1 << a.bit
 
 
 def _friends(p: Program) -> None:

@@ -52,6 +52,30 @@ def test_classes(body: str, expected: list[str]) -> None:
     assert classes(body) == expected
 
 
+ELECTED_COPY = """kernel k {{
+ launch grid [1] block [32]
+ shared a : f32[32, 4]
+ tensor o : f32[4096] out
+ st.shared a[lane][0 : 4], 1.0
+ fence.proxy.async
+ {meet}
+ elect p
+ if p {{
+  bulk.store o[0 : 4], a[{row}][0 : 4]
+  bulk.commit
+  bulk.wait 0
+ }}
+}}
+"""
+
+
+@pytest.mark.parametrize("row", range(4))
+@pytest.mark.parametrize("meet", ["warp.sync", ""])
+def test_a_copy_that_an_elected_lane_starts_meets_lanes_at_their_own_places(row: int, meet: str) -> None:
+    (report,) = syncverify.check(ELECTED_COPY.format(row=row, meet=meet), advice=False)
+    assert str(report.verdict) == ("proved" if meet else "refuted")
+
+
 def test_partial_last_warp() -> None:
     assert classes("bulk.commit", "launch grid [1] block [33]") == ["warp0.lanes0-31", "warp1.lanes0"]
 

@@ -23,7 +23,7 @@ from syncverify.checker.happens_before.undetermined import (
     report_undetermined,
     words_matter,
 )
-from syncverify.checker.happens_before.vector_clocks import AG, SA, SH, A, E, H
+from syncverify.checker.happens_before.vector_clocks import AG, SA, SG, SH, XG, A, E, H
 from syncverify.model.events import GLOBAL_MEMORY, NEVER, NO_ARRIVAL_NEEDED, Event, Footprint
 from syncverify.model.ordering import Need, Ordering, ordering
 from syncverify.model.proxies import Access
@@ -213,7 +213,7 @@ def judge(run: Run, t: LaneClass, first: Record, second: Record, lo: int, hi: in
     row = ordering(first.kind, second.kind)
     if (
         row.need is Need.NOTHING
-        or _plainly_known(run, t, first, row.need)
+        or (_plainly_known(run, t, first, row.need) and not _needs_fence_here(run, t, first, second))
         or ((strong := mutually_atomic(run, first, second, lo, hi)) and not words_matter(run, first, second))
     ):
         return True
@@ -281,6 +281,7 @@ def _follows(run: Run, t: LaneClass, first: Record, second: Record) -> bool:
             known(run, t, first, need, False, strict=False)
             == known(run, t, first, need, False, strict=True)
             == (True, True)
+            and not _needs_fence_here(run, t, first, second)
         )
     )
 
@@ -375,7 +376,7 @@ def known(run: Run, t: LaneClass, first: Record, need: Need, own: bool, *, stric
     clock = t.clock
     h, a = (SH, SA) if strict else (H, A)
     if run.info.footprints[first.fp].memory == GLOBAL_MEMORY:
-        h, a = H, AG
+        a = (XG if _of_another_block(run, t, first) else SG) if strict else AG
     if first.kind.asynchronous:
         ordered = completion_known(run, t, first, h, own, strict)
         if need != Need.COMPLETION_BRIDGE or not ordered:
@@ -391,6 +392,20 @@ def known(run: Run, t: LaneClass, first: Record, need: Need, own: bool, *, stric
     if clock.knows(a, first.cls if first.column < 0 else first.column, own) >= first.time:
         return True, True
     return True, not strict and first.kind == GR and _used_before(run, t, first, own)
+
+
+def _of_another_block(run: Run, t: LaneClass, first: Record) -> bool:
+    return run.threads[first.cls].info.cta != t.info.cta
+
+
+def _needs_fence_here(run: Run, t: LaneClass, first: Record, second: Record) -> bool:
+    """K16, strict: whether an asynchronous access lacks a proxy fence of its own block, made once it knew
+    that an asynchronous write of global memory by another block is complete."""
+    if first.kind is not Access.ASYNC_WRITE or not second.kind.asynchronous:
+        return False
+    if run.info.footprints[first.fp].memory != GLOBAL_MEMORY or not _of_another_block(run, t, first):
+        return False
+    return first.tag < 0 or t.clock.knows(XG, first.tag, own_lane=False) < first.tag_value
 
 
 def product_after(run: Run, first: Record) -> tuple[int, bool]:
@@ -454,18 +469,24 @@ def _judge_strict(
     if pair in run.judged:
         return True
     ordered, bridged = known(run, t, first, row.need, own, strict=True)
-    if ordered and bridged:
+    near = not _needs_fence_here(run, t, first, second)
+    if ordered and bridged and near:
         return True
     if not really_meet(run, first, second, lo, hi):
         return False
     run.judged.add(pair)
     rule = row.unbridged if ordered else row.unordered
-    if ordered:
-        across = run.threads[first.cls].info.cta != t.info.cta
+    if ordered and bridged:
+        rule, contested = "SV101", "K16"
+        text = "no proxy fence in the block of the second one, after the first is complete"
+    elif ordered:
+        across = _of_another_block(run, t, first)
         contested = "K1" if first.kind == GR else "K3" if across else "K2"
         text = "no proxy fence by the thread that made the first access"
     elif first.kind == Access.MMA_READ or _handed_by_product(run, t, first, row.need):
         contested, text = "K8", "only some warps of the warpgroup hand the completed reads on"
+    elif (first.cls, t.info.cta) in run.narrow:
+        contested, text = "K4", "the order rests on an arrival at cta scope from another CTA"
     else:
         contested, text = row.contested or "K14", "the order rests on arrivals of an earlier phase"
     message = f"{what(run, first)} and {what(run, second)}: {text}"

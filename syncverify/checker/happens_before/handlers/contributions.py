@@ -24,7 +24,18 @@ from syncverify.checker.happens_before.handlers.phases import (
     surplus_arrival,
 )
 from syncverify.checker.happens_before.run import DONE, LaneClass, Run, before
-from syncverify.checker.happens_before.vector_clocks import AG, SA, SH, A, E, H, Matrix, matrix
+from syncverify.checker.happens_before.vector_clocks import (
+    AG,
+    SA,
+    SG,
+    SH,
+    A,
+    E,
+    H,
+    Matrix,
+    across_blocks,
+    matrix,
+)
 from syncverify.model.events import Event
 from syncverify.model.proxies import Scope
 from syncverify.symbolic.phase_tokens import given
@@ -108,6 +119,7 @@ def release(run: Run, t: LaneClass, s: Barrier, p: Phase, flags: int, site: int)
     else:
         full, wide = matrix(run.columns), bool(flags & CLUSTER)
         t.clock.hand(full)
+        across_blocks(full)
     p.remote = True
     if p.far is None:
         p.far = matrix(run.columns)
@@ -122,7 +134,7 @@ def narrowed(run: Run, full: Matrix) -> Matrix:
     """What crosses CTAs at cta scope: enablement; in practical mode completed async accesses too (K4)."""
     part = full.copy()
     part[H, : run.columns.classes] = 0
-    part[A] = part[AG] = part[SH] = part[SA] = 0
+    part[A] = part[AG] = part[SH] = part[SA] = part[SG] = 0
     return part
 
 

@@ -19,7 +19,7 @@ from syncverify.checker.happens_before.handlers.execution_barriers import (
     whole_warp_leaves,
 )
 from syncverify.checker.happens_before.run import DONE, RETRY, LaneClass, Run, Unmodelled, before
-from syncverify.checker.happens_before.vector_clocks import E, Mask, Matrix, matrix
+from syncverify.checker.happens_before.vector_clocks import E, Mask, Matrix, across_blocks, matrix
 from syncverify.model.automata.register_pool import legal
 from syncverify.model.events import Event
 from syncverify.model.proxies import Scope, Space
@@ -48,6 +48,7 @@ def on_fence(run: Run, t: LaneClass, event: Event) -> int:
     if flags & (RELEASE | SC):
         t.release_fence = matrix(run.columns)
         t.clock.hand(t.release_fence)
+        across_blocks(t.release_fence)
         t.release_scope = scope
         t.release_site = event[1]
     if flags & SC or (flags & ACQUIRE and flags & RELEASE):
@@ -75,6 +76,16 @@ def own_objects(run: Run, t: LaneClass) -> Mask:
     return covered
 
 
+def _objects_elsewhere(run: Run, t: LaneClass) -> Mask | None:
+    """The columns of accesses to the shared memory of other CTAs than the own; None: there are none."""
+    remote = [c for c, key in run.columns.names().items() if key[0] == "remote" and key[2] != t.info.cta]
+    if not remote:
+        return None
+    elsewhere = np.zeros(run.columns.capacity, dtype=np.bool_)
+    elsewhere[remote] = True
+    return elsewhere
+
+
 def on_proxy_fence(run: Run, t: LaneClass, event: Event) -> int:
     """Bridges generic and async accesses of the spaces it names (PTX ISA: fence.proxy.async)."""
     _, site, spaces, flags = event
@@ -82,11 +93,11 @@ def on_proxy_fence(run: Run, t: LaneClass, event: Event) -> int:
     if spaces & (Space.SHARED_CTA | Space.SHARED_CLUSTER):
         half = -1 if flags & RELEASE else 1 if flags & ACQUIRE else 0
         covered = None if spaces & Space.SHARED_CLUSTER or run.ctas == 1 else own_objects(run, t)
-        t.clock.bridge_shared(run.columns.classes, half, covered)
+        t.clock.bridge_shared(run.columns.classes, half, covered, _objects_elsewhere(run, t))
         if half == 0:
             reads_over(t, remote=covered is None)
     if spaces & Space.GLOBAL:
-        t.clock.bridge_global()
+        t.clock.bridge_global(run.columns.classes)
     return DONE
 
 

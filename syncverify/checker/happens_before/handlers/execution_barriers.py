@@ -10,7 +10,7 @@ from syncverify.base.diagnostics import Severity
 from syncverify.checker.happens_before.event_flags import ALIGNED, REDUCTION, RELAXED
 from syncverify.checker.happens_before.failure import Obligation
 from syncverify.checker.happens_before.run import DONE, PARKED, RETRY, LaneClass, Run, before
-from syncverify.checker.happens_before.vector_clocks import HW, SH, E, H, Matrix, matrix
+from syncverify.checker.happens_before.vector_clocks import HW, SH, E, H, Matrix, across_blocks, matrix
 from syncverify.model.automata.cluster_barrier import ClusterBarrier
 from syncverify.model.automata.named_barrier import NamedBarrier, exists
 from syncverify.model.events import Event, lane_ranges
@@ -427,6 +427,7 @@ def end_cluster_generation(run: Run, state: Cluster) -> None:
     last = state.gen
     state.auto.reset()
     last.m[E : HW + 1, state.column] = state.auto.generation
+    across_blocks(last.m)
     state.gen = Generation(matrix(run.columns), previous=last.con)
     state.last = last
     for t in last.waiting:

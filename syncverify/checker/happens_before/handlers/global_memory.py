@@ -29,7 +29,7 @@ from syncverify.checker.happens_before.handlers.flag_order import (
 )
 from syncverify.checker.happens_before.run import DONE, RETRY, LaneClass, Run, Unmodelled, scope_between
 from syncverify.checker.happens_before.shadow import Record
-from syncverify.checker.happens_before.vector_clocks import HW, E, H, Matrix, matrix
+from syncverify.checker.happens_before.vector_clocks import HW, E, H, Matrix, across_blocks, matrix
 from syncverify.model.events import Event
 from syncverify.model.proxies import Access, Scope
 
@@ -181,6 +181,7 @@ def release(run: Run, t: LaneClass, site: int, flags: int, scope: int) -> tuple[
     if flags & RELEASE:
         full = matrix(run.columns)
         t.clock.hand(full)
+        across_blocks(full)
     elif t.release_fence is not None:
         full, reach = t.release_fence, min(scope, t.release_scope)
     if full is not None and reach < Scope.GPU:

@@ -14,7 +14,7 @@ from syncverify.checker.happens_before.event_flags import RELEASE, STRONG, UNSIG
 from syncverify.checker.happens_before.handlers import flag_chain, global_memory
 from syncverify.checker.happens_before.handlers.global_memory import Spin, Write
 from syncverify.checker.happens_before.run import DONE, LaneClass, Run, Unmodelled
-from syncverify.checker.happens_before.vector_clocks import AG, E, H, matrix
+from syncverify.checker.happens_before.vector_clocks import AG, SH, E, H, matrix
 from syncverify.model.events import Event
 from syncverify.model.proxies import Access, Scope
 
@@ -38,7 +38,7 @@ def on_spin(run: Run, t: LaneClass, event: Event) -> int:
     t.syncs.append(t.time)
     t.clock.m[E, columns[0]] = 1
     released = matrix(run.columns)
-    released[H, columns[1]] = released[AG, columns[2]] = 1
+    released[H, columns[1]] = released[SH, columns[1]] = released[AG, columns[2]] = 1
     # of another cluster, whichever: its class is none of these
     global_memory.hand_over(run, t, released, flags)
     spin = Spin(t.cls, t.time, site, compare, value, 0, unsigned=bool(flags & UNSIGNED))

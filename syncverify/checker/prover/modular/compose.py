@@ -65,7 +65,8 @@ class FlagSignal:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """An access to tracked memory. ``seen``, ``fenced``, ``carried``: as of what is handed on."""
+    """An access to tracked memory. ``seen``, ``fenced``, ``carried``: as of what is handed on; ``near``: as
+    ``fenced``, by a fence of the own block."""
 
     places: tuple[Bytes, ...]
     kind: Kind
@@ -74,6 +75,7 @@ class Access:
     seen: Numbers
     fenced: Numbers
     carried: Numbers
+    near: Numbers = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +87,9 @@ class ClusterSummary:
 
 
 #: Accesses of two clusters that must be in order: of each pair the numbers, and whether the first must be
-#: bridged as well; None: nothing orders them.
-Pairs = tuple[tuple[int, int, bool | None], ...]
+#: bridged as well; None: nothing orders them. Last whether strict mode asks for a fence in the second's
+#: block.
+Pairs = tuple[tuple[int, int, bool | None, bool], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +120,7 @@ class Composition:
     accesses: list[int] = field(default_factory=list)  # and access
     total: int = 0
     pairs: dict[tuple[int, int], Pairs] = field(default_factory=dict)  # by the identities of two accounts
+    strict: bool = False
 
     def wrong(self) -> str | None:
         """Why the clusters may not run so; None if they may, whatever the schedule."""
@@ -218,12 +222,14 @@ class Composition:
         for m, account in enumerate(self.summaries):
             known: dict[int, tuple[BitSet, BitSet]] = {}
             for start, before in zip(self.accesses[:m], self.summaries, strict=False):
-                for i, j, bridge in self.between(before, account):
+                for i, j, bridge, near in self.between(before, account):
                     if j not in known:
                         second = account.accesses[j]
                         known[j] = self.over(second.seen, m), self.bridged(second, m)
                     over, bridged = known[j]
                     both = over & bridged if bridge else over
+                    if near and self.strict:
+                        both &= self.over(account.accesses[j].near, m)
                     if bridge is None or not both >> start + i & 1:
                         return "accesses of two clusters to global memory are not ordered"
         return None
@@ -273,7 +279,7 @@ def _meeting(some: Sequence[Access], others: Sequence[Access]) -> Iterator[tuple
     yield from sorted(found, key=lambda pair: pair[::-1])
 
 
-def _between(one: ClusterSummary, other: ClusterSummary) -> Iterator[tuple[int, int, bool | None]]:
+def _between(one: ClusterSummary, other: ClusterSummary) -> Iterator[tuple[int, int, bool | None, bool]]:
     """The pairs of accesses that meet, and must be in order. That the value of a read was used (K1) is not
     looked at."""
     for i, j in _meeting(one.accesses, other.accesses):
@@ -282,9 +288,11 @@ def _between(one: ClusterSummary, other: ClusterSummary) -> Iterator[tuple[int, 
         if need is Need.NOTHING:
             continue
         if not (first.atomic and second.atomic):
-            yield i, j, need not in (Need.ORDER, Need.COMPLETION)
+            bridge = need not in (Need.ORDER, Need.COMPLETION)
+            completed = first.kind is Kind.ASYNC_WRITE and second.kind.asynchronous  # K16
+            yield i, j, bridge, bridge or completed
         elif first.kind.proxy != second.kind.proxy or min(first.scope, second.scope) < Scope.GPU:
-            yield i, j, None
+            yield i, j, None, False
 
 
 __all__ = ["Access", "ClusterSummary", "Composition", "FlagSignal", "FlagTest", "Pairs", "ReleasedKnowledge"]

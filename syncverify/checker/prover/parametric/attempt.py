@@ -132,7 +132,7 @@ class Attempt:
         members = [x for x in explorers if x.system.info.modular_cluster is not None]
         if not members or self.reason is not None:
             return
-        joined = ComposedClusters(self.space)
+        joined = ComposedClusters(self.space, strict=self.policy is Policy.STRICT)
         for x in members:
             joined.take(x.system.info.modular_cluster, x.cluster_summaries)
         neighbours = members[0].system.info.group_footprint

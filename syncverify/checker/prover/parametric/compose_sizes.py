@@ -45,6 +45,7 @@ class ComposedClusters:
     )  # by identities of accounts
     pairs: dict[tuple[int, int], Pairs] = field(default_factory=dict)
     of_any: dict[ClusterSummary, dict[Ends, None]] = field(default_factory=dict)  # cluster, whichever
+    strict: bool = False
 
     def take(
         self, member: tuple[int, int] | None, found: Iterable[tuple[ClusterSummary, PathCondition]]
@@ -112,7 +113,7 @@ class ComposedClusters:
         """What is wrong, and whether flags are left as they were found."""
         key = tuple(map(id, chosen))  # each is kept once
         if key not in self.known:
-            together = Composition(chosen, pairs=self.pairs)
+            together = Composition(chosen, pairs=self.pairs, strict=self.strict)
             self.known[key] = together.wrong(), together.restores
         return self.known[key]
 

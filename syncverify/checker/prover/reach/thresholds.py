@@ -21,7 +21,7 @@ from syncverify.checker.happens_before.handlers.execution_barriers import Genera
 from syncverify.checker.happens_before.handlers.mbarriers import Barrier
 from syncverify.checker.happens_before.run import LATER, LaneClass, Run
 from syncverify.checker.happens_before.shadow import IN_FLIGHT, Record, Segment
-from syncverify.checker.happens_before.vector_clocks import AG, HW, ROWS, SA, SH, SP, A, E, H, Matrix
+from syncverify.checker.happens_before.vector_clocks import AG, HW, ROWS, SA, SG, SH, SP, XG, A, E, H, Matrix
 from syncverify.checker.prover.reach.state import cluster_effects, flag_chain_state, tensor_map_state
 from syncverify.model.events import GLOBAL_MEMORY
 from syncverify.model.ordering import ORDERINGS, Need
@@ -41,7 +41,7 @@ ONE_PROXY = frozenset(
 #: What is asked of clocks, and of which of their rows: whether something comes before in every execution,
 #: whether an access is ordered before, whether it is bridged to the other proxy.
 ORDER, SEEN, BRIDGED = ALL = range(3)
-ROWS_OF = ([E], [H, SH, HW], [A, SA, AG, SP])
+ROWS_OF = ([E], [H, SH, HW], [A, SA, AG, SP, SG, XG])
 #: Time of a fence that has yet to come.
 NEVER = 1 << 30
 #: Of complete phases the last one is joined by waits; of the one before only its contributors are compared.
@@ -165,7 +165,8 @@ class Thresholds:
             for column, number in self.products_after(r):
                 self.mark(column, number, SEEN)
         if r.kind.asynchronous and r.tag_value < IN_FLIGHT:
-            kinds = (SEEN,) if r.kind in ONE_PROXY else (SEEN, BRIDGED)
+            one = r.kind in ONE_PROXY and self.run.info.footprints[r.fp].memory != GLOBAL_MEMORY
+            kinds = (SEEN,) if one else (SEEN, BRIDGED)
             self.mark(r.tag, r.tag_value, *kinds)
             group = self.run.warpgroups[r.cls][0], r.tag_value
             if r.kind == Access.MMA_READ and group not in self.marked:

@@ -520,9 +520,23 @@ class Uniformity:
     def leaving(self, k: int) -> list[int]:
         """The versions that decide about an instruction, where threads may leave the kernel early."""
         ends = [b for b in self._ends if not self.flow.gives_up(self.flow.block_of[b])]
-        if len(ends) < 2:
-            return []
-        return [v for b in self._controlling(self.flow.block_of[k]) for v in self._guards(b)]
+        return [
+            v
+            for b in self._controlling(self.flow.block_of[k])
+            if len(ends) > 1 or any(map(self._only_ends, self.flow.blocks[b].succ))
+            for v in self._guards(b)
+        ]
+
+    def _only_ends(self, block: int) -> bool:
+        """Whether a thread that comes to a block leaves the kernel, and does nothing before."""
+        seen = set[int]()
+        while block != self.flow.end and block not in seen:
+            seen.add(block)
+            b = self.flow.blocks[block]
+            if len(b.succ) != 1 or any(i.op not in ("ret", "exit", "bra") for i in self.body[b.lo : b.hi]):
+                return False
+            block = b.succ[0]
+        return block == self.flow.end
 
     def together(self, k: int) -> bool:
         """Whether no lane of a warp has left before the others come to an instruction, as far as is known

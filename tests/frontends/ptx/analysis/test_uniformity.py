@@ -13,6 +13,7 @@ from syncverify.frontends.ptx.analysis.uniformity import BLOCK, EVERY, LANES, TH
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.flow.ssa import Versions
 from syncverify.frontends.ptx.syntax.parser import parse
+from tests.simulate.ptx.support import kernel
 
 HEAD = """.version 9.0
 .target sm_90a
@@ -471,3 +472,18 @@ def test_lanes_decide_alike(body: str, proved: bool) -> None:
     facts = {"kernel": {"k": {"block": [32], "grid": [1], "params": {"0": "ptr"}}}}
     (report,) = syncverify.check(LANE_DECIDES.replace("BODY", body), facts=facts, replay=False, advice=False)
     assert (str(report.verdict) == "proved") is proved
+
+
+LEAVES = "setp.eq.u32 %p1, %r1, 0; @%p1 bra EXIT;"
+READS = "shfl.sync.idx.b32 %r3, %r2, 0, 31, -1;"
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_lane_that_has_left_by_the_only_exit_gives_nothing(before: bool) -> None:
+    """What its register would have brought differs between the lanes that store it to one place."""
+    steps = f"{LEAVES} {READS}" if before else f"{READS} {LEAVES}"
+    text = kernel(f"""mad.wide.u32 %rd2, %r1, 4, %rd1; .shared .align 4 .b32 s; ld.global.u32 %r2, [%rd2];
+    {steps} st.shared.u32 [s], %r3; EXIT:""")
+    facts = {"kernel": {"k": {"grid": [1], "block": [32], "params": {"0": "ptr"}}}}
+    (report,) = syncverify.check(text, facts=facts, replay=False, advice=False)
+    assert str(report.verdict) == ("refuted" if before else "proved")

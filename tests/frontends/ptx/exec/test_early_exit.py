@@ -72,6 +72,16 @@ def test_counts_include_those_that_left(tmp_path: Path, leave: str, policy: Poli
     assert outcome(tmp_path, mbarrier.replace("128", "64").format(WARPS), policy)[0] is Verdict.PROVED
 
 
+@pytest.mark.parametrize("policy", Policy)
+def test_masks_of_collectives(tmp_path: Path, policy: Policy) -> None:
+    """K23: a value of lanes that have left is undefined; lanes that wait elsewhere never come."""
+    shuffle = "shfl.sync.idx.b32 %r5, %r1, 0, 31, -1; st.global.u32 [%rd2], %r5;"
+    assert outcome(tmp_path, shuffle, policy) == (Verdict.PROVED, set())
+    assert outcome(tmp_path, LANES + shuffle, policy) == (Verdict.PROVED, {"K23"})
+    waits = "setp.gt.u32 %p1, %r2, 19; @%p1 bra A; " + shuffle + " A: bar.warp.sync -1;"
+    assert outcome(tmp_path, waits, policy)[0] is Verdict.REFUTED
+
+
 def test_lanes_that_go_round_a_barrier_have_not_left(tmp_path: Path) -> None:
     assert outcome(tmp_path, SKIP_LANES.format("bar.sync 0;"))[0] is Verdict.REFUTED
 
