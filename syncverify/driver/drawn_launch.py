@@ -11,7 +11,7 @@ buffer of random words and N = 16.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from math import prod
@@ -96,6 +96,7 @@ class _Draw:
     numbers: Numbers = field(default_factory=dict)
     threads: int = 1  # of a block
     flags: np.ndarray[tuple[int], np.dtype[np.uint32]] | None = None  # what flags may be at launch
+    data: Collection[str] = ()  # pointers to what is no zero in every second draw
     buffers: dict[str, Buffer] = field(default_factory=dict)
 
 
@@ -104,6 +105,14 @@ def drawn_launch(
 ) -> Launch:
     """The launch of a refuted system, with what its facts leave open drawn for the ``number``-th time."""
     return _launch(_Source(module, function, facts, system), number, None)
+
+
+def launch_with_data(
+    module: Module, function: Function, facts: PtxFacts, system: PtxSystem, data: Collection[str]
+) -> Callable[[int], Launch]:
+    """``drawn_launch`` by number. ``data``: parameters that lead to what is read alone. Flags are zero, and
+    in every second draw such words are others."""
+    return lambda number: _launch(_Source(module, function, facts, system), number, None, data=data)
 
 
 def set_by_the_host(
@@ -144,8 +153,16 @@ class _Source:
     system: PtxSystem
 
 
-def _launch(source: _Source, number: int, keeping: Keeping | None, *, flags: bool = False) -> Launch:
-    """``keeping``: buffers hold what kernels tell apart. ``flags``: or what flags may be at launch."""
+def _launch(
+    source: _Source,
+    number: int,
+    keeping: Keeping | None,
+    *,
+    flags: bool = False,
+    data: Collection[str] = (),
+) -> Launch:
+    """``keeping``: buffers hold what kernels tell apart. ``flags``: or what flags may be at launch. ``data``:
+    as for ``launch_with_data``."""
     mixed = keeping is not None
     module, function, facts, system = source.module, source.function, source.facts, source.system
     row = number % (_OF_INPUTS if mixed else DRAWS)
@@ -167,6 +184,7 @@ def _launch(source: _Source, number: int, keeping: Keeping | None, *, flags: boo
         {} if keeping is None else keeping.numbers,
         prod(system.launch.block),
         _of_flags(function, prod(_grid(facts, values))) if flags else None,
+        data=data,
     )
     leads = pointers(function)
     params = [_parameter(draw, i, v, leads) for i, v in enumerate(function.params)]
@@ -299,7 +317,8 @@ def _parameter(
         known = isinstance(leaf.value, int | bytes)
         leads_on = leaf.kind == "ptr" or (leaf.size == _WORD and (v.name, leaf.offset) in leads)
         if leads_on and not known:
-            places[leaf.offset] = _memory(draw, leaf, name, draw.numbers.get(f"{v.name}+{leaf.offset}"))
+            of = f"{v.name}+{leaf.offset}"
+            places[leaf.offset] = _memory(draw, leaf, name, draw.numbers.get(of), is_data=of in draw.data)
             continue
         data[leaf.offset : leaf.end] = _bytes(draw, leaf)
     for offset in range(0, v.size - _MAP + 1, 64):  # maps by value whose parameter has no facts
@@ -321,9 +340,11 @@ def _bytes(draw: _Draw, leaf: Leaf) -> bytes:
     return (value & (1 << 8 * leaf.size) - 1).to_bytes(leaf.size, "little")
 
 
-def _memory(draw: _Draw, leaf: Leaf, place: str, number: int | None = None) -> Buffer:
+def _memory(
+    draw: _Draw, leaf: Leaf, place: str, number: int | None = None, *, is_data: bool = False
+) -> Buffer:
     """The memory behind a pointer: pointers of one name lead to the same. ``number``: bytes of an element, if
-    these number places."""
+    these number places. ``is_data``: no flags lie there."""
     known = draw.buffers.get(leaf.name or place)
     if known is not None:
         return known
@@ -338,6 +359,8 @@ def _memory(draw: _Draw, leaf: Leaf, place: str, number: int | None = None) -> B
         words = _words(draw, words.size)
     elif draw.flags is not None:
         words = draw.random.choice(draw.flags, words.size)
+    elif draw.zeros and is_data and draw.number % 2:
+        words = draw.random.integers(1, 1 << 10, words.size).astype(np.uint32)
     elif draw.zeros:
         words[:] = 0
     raw = words.view(np.uint8)
@@ -428,5 +451,6 @@ __all__ = [
     "drawn_launch",
     "input_keeping",
     "kept",
+    "launch_with_data",
     "set_by_the_host",
 ]

@@ -15,7 +15,7 @@ does not, so that bins below 32 may be the contract: nothing is refuted.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -40,6 +40,8 @@ from syncverify.simulate.ptx.loading import reached_functions
 _COLLECTIVE = frozenset({"shfl", "vote", "match", "redux", "activemask"})
 _BARRIERS = frozenset({"bar", "barrier"})
 _STORES = frozenset({"st", "atom", "red", "stmatrix"})
+#: What else may write global memory.
+_OTHER_WRITES = frozenset({"cp", "multimem", "tensormap", "call", "discard", "wmma"})
 #: Spaces that loads of the host's memory do not name.
 _HOST = frozenset({"shared", "local", "param"})
 _SHARED = frozenset({"shared", "shared::cta", "shared::cluster"})
@@ -156,6 +158,19 @@ class Inputs:
                 break
             data |= more
         return self._steers(data)
+
+    def read_alone(self, names: Mapping[str, str]) -> frozenset[str]:
+        """The parameters that lead to what the kernel reads alone. ``names``: of memory, by parameter: what
+        has one name is one memory."""
+        body = self.program.body
+        if any(i.op in _OTHER_WRITES for i in body):
+            return frozenset()
+        written = set[str]().union(*(self._memory_of(k) for k, i in enumerate(body) if i.op in _STORES))
+        if ANYWHERE in written:
+            return frozenset()
+        read = set[str]().union(*(self._memory_of(k) for k, i in enumerate(body) if _loads(i))) - {ANYWHERE}
+        shared = {names[x] for x in written if x in names}
+        return frozenset(x for x in read - written if names.get(x) not in shared)
 
     @cached_property
     def pointers_steer(self) -> bool:

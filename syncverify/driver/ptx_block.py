@@ -9,13 +9,18 @@ from math import prod
 from syncverify.base.diagnostics import KernelReport, Severity, Verdict
 from syncverify.base.reason import Cause, Reason
 from syncverify.driver.ptx_task import CheckTask
+from syncverify.driver.unconfirmed import unconfirmed
 from syncverify.frontends.ptx.analysis.tile_barriers import largest_tile
 from syncverify.frontends.ptx.analysis.warp_roles import counts_threads, has_roles
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.launch.facts import PtxFacts
 from syncverify.frontends.ptx.launch.small_sizes import small_sizes
+from syncverify.frontends.ptx.syntax.nodes import Imm
 
 _WARP = 32
+_BARRIERS = frozenset({"bar", "barrier"})
+#: Blocks of threads for which barriers are that are tried.
+_MOST_NAMED = 3
 
 
 def of_bound(facts: PtxFacts) -> list[str]:
@@ -30,12 +35,17 @@ def of_bound(facts: PtxFacts) -> list[str]:
 def with_fewer_threads(
     k: CheckTask, report: KernelReport, check: Callable[[CheckTask], KernelReport]
 ) -> KernelReport:
-    """A proof for the largest block; undecided where a smaller one goes wrong that the text may as well mean.
+    """A verdict for the largest block. A proof is undecided where a smaller one goes wrong that the text may
+    as well mean, and a refutation where such a one is proved.
 
     ``check`` gives the report for numbers. A kernel whose warps have roles is meant for all of them. One
     with tiles of several warps is meant for whole tiles.
     """
-    if report.verdict is not Verdict.PROVED or not k.facts.bounded or k.facts.block is None:
+    if not k.facts.bounded or k.facts.block is None:
+        return report
+    if report.verdict is Verdict.REFUTED:
+        return _right_for_fewer(k, report, check)
+    if report.verdict is not Verdict.PROVED:
         return report
     x, *more = k.facts.block
     flow = Flow(k.function)
@@ -62,6 +72,40 @@ def with_fewer_threads(
         return replace(
             report, verdict=Verdict.UNKNOWN, reason=reason, diagnostics=(*softer, *report.diagnostics)
         )
+    return report
+
+
+def _right_for_fewer(
+    k: CheckTask, report: KernelReport, check: Callable[[CheckTask], KernelReport]
+) -> KernelReport:
+    """A refutation for the largest block; undecided where the kernel is proved for a smaller one that the
+    text names, as the threads that come to a barrier.
+
+    Example: ``.maxntid 128`` and ``bar.sync 1, 96`` are of a kernel that is launched with 96 threads.
+    """
+    assert k.facts.block is not None
+    x, *more = k.facts.block
+    named = {
+        o.value
+        for i in k.function.body
+        if i.op in _BARRIERS and "arrive" not in i.mods
+        for o in i.operands[1:2]
+        if isinstance(o, Imm)
+    }
+    if prod(more) > 1 or has_roles(Flow(k.function)):
+        return report
+    for fewer in sorted((n for n in named if 0 < n < x and n % _WARP == 0), reverse=True)[:_MOST_NAMED]:
+        found = check(k.launched(replace(k.facts, block=(fewer, 1, 1), _cache={})))
+        if found.verdict is not Verdict.PROVED:
+            continue
+        first = next(d for d in report.diagnostics if d.severity is Severity.ERROR)
+        text = (
+            f"the kernel is right for a block of {fewer} threads, for which it has a barrier, and wrong for "
+            f"{x}, which .maxntid bounds: {first.message}: give block in a launch file, or .reqntid in the "
+            "text"
+        )
+        found = unconfirmed(report, "", Cause.MISSING_FACT)
+        return replace(found, reason=Reason(text, Cause.MISSING_FACT), suspect=None)
     return report
 
 

@@ -68,7 +68,12 @@ from syncverify.frontends.ptx.flow.warp_counts import counted_by_lane
 from syncverify.frontends.ptx.isa.validate import checked, without_rules
 from syncverify.frontends.ptx.launch.concretize import sizes_at
 from syncverify.frontends.ptx.launch.facts import VARIABLE, PtxFacts, demand_launch, ptx_facts
-from syncverify.frontends.ptx.launch.meant_launches import asked_launches, is_of_meant_axes, of_meant_axes
+from syncverify.frontends.ptx.launch.meant_launches import (
+    asked_launches,
+    is_of_meant_axes,
+    of_meant_axes,
+    unasked_counts,
+)
 from syncverify.frontends.ptx.launch.tensormap_boxes import InferredBoxes
 from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Module
 from syncverify.frontends.ptx.syntax.types import RANK
@@ -371,6 +376,14 @@ def _in_arrays(k: CheckTask, report: KernelReport) -> KernelReport:
     return replace(report, assumptions=(*report.assumptions, *sorted(said))) if said else report
 
 
+def _undecided_for(k: CheckTask, report: KernelReport, text: str) -> KernelReport:
+    """A report of a kernel that a fact of its launch would decide."""
+    why = Reason(f"{k.span}: {text}", Cause.MISSING_FACT)
+    note = Diagnostic("SV902", Severity.WARNING, why, k.span)
+    diagnostics = (note, *report.diagnostics)
+    return replace(report, verdict=Verdict.UNKNOWN, reason=why, proof=None, diagnostics=diagnostics)
+
+
 def _undecided_at(k: CheckTask, report: KernelReport, i: Instr, text: str) -> KernelReport:
     """A report of a kernel of which an instruction leaves open whether it is right."""
     span = k.module.span(i)
@@ -410,7 +423,15 @@ def _published(k: CheckTask, report: KernelReport) -> KernelReport:
 
 def _of_the_last(k: CheckTask, report: KernelReport) -> KernelReport:
     """A proof of a kernel in which the block that counts last goes on, with what it rests on: executions are
-    asked whether it is the last."""
+    asked whether it is the last. No proof, where they are not in a grid that the text may be meant for."""
+    given = all(isinstance(e, int) for e in k.facts.grid)
+    counts = [] if given else unasked_counts(k.function)
+    if counts:
+        text = (
+            f"the kernel compares a count of blocks with {counts[0]}: whether it is right for as many, and "
+            "for others, is not asked: give grid in a launch file"
+        )
+        return _undecided_for(k, report, text)
     taken = (ZERO_FLAGS, *of_meant_axes(k.facts, k.function))
     return replace(report, undecided=k, assumptions=tuple(dict.fromkeys((*report.assumptions, *taken))))
 

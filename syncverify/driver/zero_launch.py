@@ -1,8 +1,10 @@
 """Harm of kernels whose blocks hand something over in global memory: they are executed with zeros in it.
 
 Flags, counters and locks are zero at launch, so what blocks wait for, or decide by, is no input. All blocks
-of the grid run, and all memory is zero. A hang counts, and so does a race, if nothing else that the host
-leaves in memory steers the kernel (``Inputs.host_steers``): what is seen does not depend on the input.
+of the grid run, and all memory is zero. What the kernel reads alone holds other words in every second draw,
+for blocks that share a place write the same value of zeros. A hang counts, and so does a race, if nothing
+else that the host leaves in memory steers the kernel (``Inputs.host_steers``): what is seen does not depend
+on the input.
 
 Where a kernel decides by words behind a pointer that it writes too, the host may have set them: a semaphore
 that is 1 while it is free, a token, a mode beside a flag. Harm counts there if it comes with other words too.
@@ -15,18 +17,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from math import prod
 
 from syncverify.checker.prover.strategy import ReplayEffort
-from syncverify.driver.drawn_launch import DRAWS, NoLaunchError, drawn_launch, set_by_the_host
+from syncverify.driver.drawn_launch import DRAWS, NoLaunchError, launch_with_data, set_by_the_host
 from syncverify.driver.input_harm import Inputs
 from syncverify.driver.ptx_task import CheckTask, compiled
 from syncverify.frontends.ptx.analysis.fenced_signals import with_fenced_signals
 from syncverify.frontends.ptx.analysis.shared_polls import global_polls
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.exec.system import PtxSystem
-from syncverify.frontends.ptx.launch.facts import Grid
+from syncverify.frontends.ptx.launch.facts import Grid, PtxFacts
 from syncverify.frontends.ptx.launch.meant_launches import asked_launches, asks_extents
 from syncverify.frontends.ptx.syntax.nodes import Function, Module
 from syncverify.simulate.ptx import Harm, Launch
@@ -106,13 +107,20 @@ def _of_one(
         return confirm(module, function.name, (), "hang", draw, launches, limits, counts=_counts)
 
     try:
-        found = search(partial(drawn_launch, module, function, k.facts, system), DRAWS)
+        data = inputs.read_alone(_memory_names(function, k.facts))
+        found = search(launch_with_data(module, function, k.facts, system, data), DRAWS)
         if found.harm is None or not inputs.pointers_steer:
             return found, True
         others = (set_by_the_host(module, function, k.facts, system, n) for n in range(_CONTENTS))
         return found, all(search([x].__getitem__, 1).harm for x in others)
     except NoLaunchError:
         return None
+
+
+def _memory_names(function: Function, facts: PtxFacts) -> dict[str, str]:
+    """The names of what parameters lead to, where the launch file gives some."""
+    leaves = ((p.name, leaf) for p, some in zip(function.params, facts.params, strict=False) for leaf in some)
+    return {f"{name}+{leaf.offset}": leaf.name for name, leaf in leaves if leaf.name}
 
 
 def _counts(harm: Harm) -> bool:

@@ -48,6 +48,7 @@ COUNTS: Mapping[str, tuple[str, Callable[[Grid], int]]] = {
     "xyz": (f"{X} {Y} {Z} mul.lo.u32 %r9, %r13, %r14; mul.lo.u32 %r9, %r9, %r15;", prod),
     "two": ("mov.u32 %r9, 2;", lambda n: 2),
     "four": ("mov.u32 %r9, 4;", lambda n: 4),
+    "hundred": ("mov.u32 %r9, 100;", lambda n: 100),
     "seven": ("mov.u32 %r9, 7;", lambda n: 7),
 }
 BODY = """
@@ -106,7 +107,7 @@ def agrees(k: Last) -> bool:
     wrong = [n for n in meant if k.goes_wrong(n)]
     if found.verdict == "proved":
         return not wrong
-    named = {"two": 2, "four": 4, "seven": 7}.get(k.count)
+    named = {"two": 2, "four": 4, "seven": 7, "hundred": 100}.get(k.count)
     for_one = any(prod(n) == named and not k.goes_wrong(n) for n in meant)
     return found.verdict == "unknown" or (bool(wrong) and not for_one)
 
@@ -114,6 +115,13 @@ def agrees(k: Last) -> bool:
 @pytest.mark.parametrize("k", part_of(KERNELS, EVERY), ids=str)
 def test_what_is_said_of_open_grids_holds_in_each(k: Last) -> None:
     assert agrees(k)
+
+
+@pytest.mark.parametrize("place", ["x", "rows"])
+def test_a_count_of_blocks_that_no_grid_asks_proves_nothing(place: str) -> None:
+    found = Last(place, "hundred", "x").report()
+    assert found.verdict == "unknown"
+    assert "compares a count of blocks with 100" in str(found.reason)
 
 
 @pytest.mark.slow

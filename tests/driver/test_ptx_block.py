@@ -83,3 +83,42 @@ def test_a_smaller_block(tmp_path: Path, capsys: Any, wait: str, count: str, ver
 def test_a_smaller_block_that_is_given_is_refuted(tmp_path: Path, capsys: Any) -> None:
     launch = "[kernel.k]\nblock = [64]\n"
     assert _check(tmp_path, capsys, "bar.sync 1, 128;", "1", ".maxntid 128", launch)["verdict"] == "refuted"
+
+
+#: The array has 96 words, and a barrier is for 96 threads: ``WAIT`` and ``STEP`` are what goes wrong.
+FEWER = """
+    .shared .align 16 .b8 tile[384];
+    ld.param.u64 %rd1, [k_out];
+    mov.u32 %r1, %tid.x;
+    shl.b32 %r2, %r1, 2;
+    mov.u32 %r3, tile;
+    add.u32 %r4, %r3, %r2;
+    st.shared.u32 [%r4], %r1;
+    WAIT
+    sub.u32 %r5, 380, %r2;
+    add.u32 %r6, %r3, %r5;
+    ld.shared.u32 %r7, [%r6];
+    bar.sync 1, 96;
+    ret;
+"""
+
+
+@pytest.mark.parametrize(
+    ("wait", "directive", "verdict"),
+    [
+        ("bar.sync 1, 96;", ".maxntid 128", "unknown"),
+        ("bar.sync 1, 96;", ".reqntid 96", "proved"),
+        ("bar.sync 1, 96;", ".reqntid 128", "refuted"),
+        ("", ".maxntid 128", "refuted"),
+    ],
+)
+def test_a_block_that_a_barrier_names(
+    tmp_path: Path, capsys: Any, wait: str, directive: str, verdict: str
+) -> None:
+    text = module_text(FEWER.replace("WAIT", wait), ".param .u64 k_out", bounds=directive)
+    (tmp_path / "k.ptx").write_text(text)
+    command(["check", str(tmp_path / "k.ptx"), "--format", "json"])
+    (report,) = json.loads(capsys.readouterr().out)["kernels"]
+    assert report["verdict"] == verdict, report["reason"]
+    if verdict == "unknown":
+        assert "a block of 96 threads" in report["reason"]

@@ -126,17 +126,35 @@ def _of_shape(facts: PtxFacts, axes: Sequence[str], shape: Mapping[str, int]) ->
         return
 
 
+def unasked_counts(function: Function) -> list[int]:
+    """Constants that a text compares counts with, where no number of blocks around them is asked: there are
+    too many, or they are too large. A text that asks how many blocks there are is asked of any number."""
+    if asks_extents(function):
+        return []
+    asked = {1, _TWO, _MORE, *_named(function)}
+    return sorted(n for n in _compared(function) if n > 1 and asked.isdisjoint((n, n + 1)))
+
+
 def _named(function: Function) -> list[int]:
     """Numbers of blocks around those that a text may be meant for: constants that it compares counts in
     global memory with, and one and two more, for ``count == 3`` is asked by the last of four blocks."""
+    constants = _compared(function)
+    found = {n + more for n in constants if 1 < n <= _LARGEST_NAMED for more in (0, 1, 2)}
+    return sorted(found - {_TWO, _MORE})[:_MOST_NAMED]
+
+
+def _compared(function: Function) -> set[int]:
+    """The constants that a text compares counts in global memory with."""
     brought = {r for i in function.body if i.op in ("atom", "ld") and "global" in i.mods for r in results(i)}
     counts = computed_from(brought, function.body)
     asking = [i for i in function.body if i.op == "setp" and not counts.isdisjoint(sources(i))]
     others = {r for i in asking for r in sources(i)} - counts
-    made = [i for i in function.body if i.op in _NEAR and not others.isdisjoint(results(i))]
-    constants = {o.value for i in (*asking, *made) for o in i.operands if isinstance(o, Imm)}
-    found = {n + more for n in constants if 1 < n <= _LARGEST_NAMED for more in (0, 1, 2)}
-    return sorted(found - {_TWO, _MORE})[:_MOST_NAMED]
+    made, grows = list[Instr](), True
+    while grows:
+        more = [i for i in function.body if i.op in _NEAR and not others.isdisjoint(results(i))]
+        grows, made = len(more) > len(made), more
+        others |= {r for i in made for r in sources(i)} - counts
+    return {o.value for i in (*asking, *made) for o in i.operands if isinstance(o, Imm)}
 
 
 def _open(facts: PtxFacts) -> frozenset[str]:
@@ -215,4 +233,5 @@ __all__ = [
     "is_of_meant_axes",
     "meant_axes",
     "of_meant_axes",
+    "unasked_counts",
 ]
