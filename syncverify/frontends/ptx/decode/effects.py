@@ -33,8 +33,8 @@ class Opaque(Exception):  # noqa: N818 -- becomes an UNKNOWN event
 
 
 class Beyond(Undefined):
-    """The reason of an UNKNOWN at an access behind the most that a block's shared memory can have, where nobody
-    says how many bytes the dynamic part of it has: no launch with these sizes holds what is accessed."""
+    """The reason of an UNKNOWN at an access behind the most that a block's shared memory can have, where
+    nobody says how many bytes the dynamic part has: no launch with these sizes holds what is accessed."""
 
     __slots__ = ()
 
