@@ -13,6 +13,7 @@ from syncverify.ir.evaluate import (
     expressions,
     fold,
     mentions,
+    once_named,
     statements,
     varying_names,
 )
@@ -25,10 +26,11 @@ _THREAD = ("tid", "tid.x", "tid.y", "tid.z", "lane", "warp", "wg")
 
 @dataclass(frozen=True, slots=True)
 class Elections:
-    """A lane that no guard names, and ``another``; whether some role may both elect and name lanes; whether a
-    guard inside the elected lane's own code names lanes; ``by_number``: what that code does depends on the
-    lane's number; ``meets_lanes``: it, or a copy that it starts, accesses memory in which lanes have
-    places of their own."""
+    """A lane that no guard names, and ``another``; whether some role may both elect and distinguish lanes;
+    whether a guard inside the elected lane's own code names lanes; ``by_number``: what that code does, if and
+    how often, depends on the lane's number; ``meets_lanes``: it, or a copy that it starts, accesses memory in
+    which lanes have places of their own.
+    """
 
     free: int
     with_guards: bool
@@ -43,7 +45,8 @@ def elections(kernel: n.Kernel, values: Mapping[str, int], grid: Grid) -> Electi
     if not any(isinstance(s, n.Elect) for s in statements(kernel.body)):
         return Elections(0, False, False)
     known: dict[str, Expr] = {k: Int(v) for k, v in values.items()}
-    guards = _Guards(known, grid, {})
+    guards = _Guards(known | _of_threads(kernel.body, known), grid, {})
+    guards.follow(kernel.body)
     named: set[int] = set()
     for s in statements(kernel.body):
         named |= guards.named(s)
@@ -62,18 +65,31 @@ def elections(kernel: n.Kernel, values: Mapping[str, int], grid: Grid) -> Electi
         free,
         _both(kernel.body, guards),
         _nested(kernel.body, guards, elected),
-        any(mentions(e, varying) for s in inside.values() for e in _placing(s)),
+        any(mentions(e, varying) for s in inside.values() for e in _placing(s))
+        or any(guards.decided(s) for s in inside.values()),
         any(memory in apart for s in inside.values() for memory in _memory(s)),
         another,
     )
 
 
 def _of_elected(body: tuple[n.Stmt, ...], elected: frozenset[str]) -> Iterator[n.Stmt]:
-    """The statements that elected lanes alone come to, or all others."""
+    """The statements that elected lanes alone come to, or all others, and who decides that."""
     known = varying_names(body, elected)
     for s in statements(body):
         if isinstance(s, n.If) and mentions(s.cond, known):
-            yield from statements((*s.then, *s.orelse))
+            yield from statements((s,))
+
+
+def _of_threads(body: tuple[n.Stmt, ...], known: Mapping[str, Expr]) -> dict[str, Expr]:
+    """What registers hold that are given a value once, by the number of their thread alone."""
+    found: dict[str, Expr] = {}
+    once = once_named(body)
+    for s in statements(body):
+        if isinstance(s, n.Let) and s.name in once:
+            value = fold(s.value, {**known, **found})
+            if names(value) <= set(_THREAD):
+                found[s.name] = value
+    return found
 
 
 #: What computes for its own thread, or decides.
@@ -114,6 +130,39 @@ class _Guards:
     known: Mapping[str, Expr]
     grid: Grid
     seen: dict[int, set[int]]
+    by_lane: frozenset[str] = LANE_BUILTINS
+
+    def follow(self, body: tuple[n.Stmt, ...]) -> None:
+        """Finds the names whose value the number of a lane decides: what it is computed from, or whether, or
+        how often, it is.
+        """
+        before: frozenset[str] | None = None
+        while before != self.by_lane:
+            before = self.by_lane
+            self._follow(body, within=False)
+
+    def _follow(self, body: tuple[n.Stmt, ...], *, within: bool) -> None:
+        for s in body:
+            here = within or self.decided(s)
+            if isinstance(s, n.Let | n.Assign) and (here or mentions(s.value, self.by_lane)):
+                self.by_lane |= {s.name}
+            if isinstance(s, n.For) and here:
+                self.by_lane |= {s.var}
+            for inner in bodies(s):
+                self._follow(inner, within=here)
+
+    def decided(self, s: n.Stmt) -> bool:
+        """Whether the number of a lane decides if, or how often, it executes the body of the statement."""
+        bounds = (s.lo, s.hi, s.step) if isinstance(s, n.For) else ()
+        atoms = (*self._atoms(s), *(fold(e, self.known) for e in bounds))
+        return any(
+            mentions(x, self.by_lane) and not (names(x) <= set(_THREAD) and not set(self._minorities(x)))
+            for x in atoms
+        )
+
+    def apart(self, s: n.Stmt) -> bool:
+        """Whether a statement may distinguish lanes of a warp."""
+        return bool(self.named(s)) or self.decided(s) or any(mentions(e, self.by_lane) for e in _placing(s))
 
     def named(self, s: n.Stmt) -> set[int]:
         """Lanes that the statement's guard singles out in some warp."""
@@ -172,14 +221,14 @@ def _both(body: tuple[n.Stmt, ...], guards: _Guards) -> bool:
     """Whether some role, or the code outside roles together with a role that uses its election, has both."""
     outside = tuple(_without_roles(body))
     elects = any(isinstance(s, n.Elect) for s in outside)
-    named = any(guards.named(s) for s in outside)
+    named = any(guards.apart(s) for s in outside)
     if elects and named:
         return True
     kept = frozenset(s.name for s in outside if isinstance(s, n.Elect))
     for role in (s for s in statements(body) if isinstance(s, n.Role)):
         inside = [role, *statements(role.body)]
         here = any(isinstance(s, n.Elect) or (isinstance(s, n.If) and mentions(s.cond, kept)) for s in inside)
-        if here and (named or any(guards.named(s) for s in inside)):
+        if here and (named or any(guards.apart(s) for s in inside)):
             return True
     return False
 

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 import syncverify
+from syncverify.base.diagnostics import Verdict
+from syncverify.driver.ir import check_kernel
 from syncverify.frontends.ir.systems import IrSystem, systems
-from syncverify.ir.text.parser import parse_file
+from syncverify.ir.text.parser import parse, parse_file
 from syncverify.model.events import Ev, Event, Footprint, LaneSplit
 from tests.frontends.ir.helpers import build, only, run, streams
 
@@ -197,3 +199,90 @@ def test_an_elected_lane_that_is_at_the_place_itself_hides_no_race() -> None:
     text += "  st.shared s[1], 1.0\n }\n%s st.shared s[tid], 2.0\n}\n"
     verdicts = [str(syncverify.check(text % between)[0].verdict) for between in ("", " warp.sync\n")]
     assert verdicts == ["refuted", "proved"]
+
+
+_MEETS = """kernel k {
+  launch grid [1] block [64]
+  param N : i32 = 2
+  assume N >= 1
+  shared tile : f32[64] align 128
+  mbarrier b[2]
+  elect p
+  role init warps 0..1 {
+    if p {
+      mbarrier.init b[0], COUNT
+      mbarrier.init b[1], COUNT
+    }
+  }
+  bar.sync 0
+  role load warps 0..1 {
+    let x = lane
+    let w = warp
+    let k = 1
+    for n in 0..N {
+      BODY
+      bar.sync 1, 64
+    }
+  }
+  role math warps 1..2 {
+    for i in 0..N {
+      mbarrier.wait b[0], i % 2
+      ld.shared v, tile[][0 : 1]
+      bar.sync 1, 64
+    }
+  }
+}
+"""
+_ARRIVE = "mbarrier.arrive b[0]\n"
+_STORE = "if p {\n st.shared tile[][0 : 1], 1.0\n }\n"
+#: What a role does in each turn: right for some elected lanes alone; then a twin, right for each.
+BY_WHOM = {
+    "an elected lane turns as often as its number": (
+        f"if p {{\n for i in 0..lane {{\n {_ARRIVE} }}\n }}",
+        f"if p {{\n for i in 0..w + 1 {{\n {_ARRIVE} }}\n }}",
+    ),
+    "as often as a count that turned so often": (
+        f"k = 0\n for i in 0..lane {{\n k = k + 1\n }}\n if p {{\n for i in 0..k {{\n {_ARRIVE} }}\n }}",
+        f"k = 0\n for i in 0..w + 1 {{\n k = k + 1\n }}\n if p {{\n for i in 0..k {{\n {_ARRIVE} }}\n }}",
+    ),
+    "one elected lane does not arrive": (
+        f"if p {{\n if lane != 5 {{\n {_ARRIVE} }}\n }}",
+        f"if p {{\n if lane != 35 {{\n {_ARRIVE} }}\n }}",
+    ),
+    "in one guard with the election": (
+        f"if p and lane != 5 {{\n {_ARRIVE} }}",
+        f"if p and w != 5 {{\n {_ARRIVE} }}",
+    ),
+    "some do not, by a register": (
+        f"if p {{\n if x < 7 {{\n {_ARRIVE} }}\n }}",
+        f"if p {{\n if x < 32 {{\n {_ARRIVE} }}\n }}",
+    ),
+    "a register that a guard has changed": (
+        f"if x > 20 {{\n k = 2\n }}\n if p {{\n for i in 0..k {{\n {_ARRIVE} }}\n }}",
+        f"if w > 20 {{\n k = 2\n }}\n if p {{\n for i in 0..k {{\n {_ARRIVE} }}\n }}",
+    ),
+    "another lane than the elected one arrives": (
+        f"{_STORE} if x == 1 {{\n {_ARRIVE} }}",
+        f"{_STORE} warp.sync\n if x == 1 {{\n {_ARRIVE} }}",
+    ),
+    "half of the lanes arrive": (
+        f"{_STORE} mbarrier.arrive b[lane >> 4]",
+        f"{_STORE} warp.sync\n mbarrier.arrive b[lane >> 4]",
+    ),
+}
+
+
+#: These look at many launches before they say so.
+_LONG = tuple(BY_WHOM)[:2]
+
+
+@pytest.mark.parametrize(
+    "what", [pytest.param(x, marks=[pytest.mark.slow] if x in _LONG else []) for x in BY_WHOM]
+)
+def test_any_lane_may_be_elected(what: str) -> None:
+    text = _MEETS.replace("COUNT", "16" if "half" in what else "1")
+    found = []
+    for body in BY_WHOM[what]:
+        (kernel,) = parse(text.replace("BODY", body), "elected.syncir")
+        found.append(check_kernel(kernel, {"N": 2}).verdict)
+    assert found == [Verdict.REFUTED, Verdict.PROVED]
