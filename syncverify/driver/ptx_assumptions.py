@@ -15,6 +15,7 @@ from syncverify.frontends.ptx.analysis.handover_detection import (
 )
 from syncverify.frontends.ptx.analysis.tile_barriers import TileMeeting
 from syncverify.frontends.ptx.compile.program import Program
+from syncverify.frontends.ptx.decode.effects import Beyond
 from syncverify.frontends.ptx.decode.global_access import space_of
 from syncverify.frontends.ptx.flow.warp_counts import counts_down
 from syncverify.frontends.ptx.launch.facts import PtxFacts, text
@@ -112,8 +113,9 @@ def of_stops(program: Program, stopped: Mapping[int, str]) -> list[str]:
         if i.op == "brx" and k not in program.slice.branches:
             found[program.module.span(i).line] = "the index of brx.idx lies in its table"
     for line, reason in stopped.items():
-        by_zero = isinstance(reason, Undefined)
-        found[line] = "what decides was not divided by 0" if by_zero else "no assertion fails there"
+        by_zero = "what decides was not divided by 0" if isinstance(reason, Undefined) else ""
+        too_large = "the dynamic shared memory holds what is accessed" if isinstance(reason, Beyond) else ""
+        found[line] = too_large or by_zero or "no assertion fails there"
     return [f"line {line}: {text}" for line, text in sorted(found.items())]
 
 

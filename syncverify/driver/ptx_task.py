@@ -182,7 +182,8 @@ class CheckTask:
 
     def at(self, facts: PtxFacts) -> CheckTask:
         """The same code with numbers for sizes."""
-        return replace(self, facts=facts)
+        chosen = self.facts.chosen or not self.facts.symbols().keys() <= facts.symbols().keys()
+        return replace(self, facts=replace(facts, chosen=chosen))
 
     def launched(self, facts: PtxFacts) -> CheckTask:
         """The same entry under other facts, its code compiled for them."""

@@ -41,6 +41,7 @@ class FakeContext:
     warp_lanes: int = 0xFFFFFFFF
     shared_start: int = 1024
     shared_end: int = 232448
+    grows: set[int] | None = None
     arrays: tuple[tuple[int, int, str], ...] = ()
     boxes: Mapping[Any, int | None] = field(default_factory=dict)
     footprints: list[Footprint] = field(default_factory=list)

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from syncverify.frontends.ptx.syntax.nodes import Operand
 from syncverify.ir.footprints import Range
-from syncverify.model.events import Event, Footprint
+from syncverify.model.events import Event, Footprint, Undefined
 
 #: What a register holds: an int (the unsigned bits; all lanes alike), a Vec (one value per lane), a size
 #: without a number (``model.symbols``), or an Unknown.
@@ -32,6 +32,13 @@ class Opaque(Exception):  # noqa: N818 -- becomes an UNKNOWN event
         self.address = False  # of shared memory
 
 
+class Beyond(Undefined):
+    """The reason of an UNKNOWN at an access behind the most that a block's shared memory can have, where
+    nobody says how many bytes the dynamic part has: no launch with these sizes holds what is accessed."""
+
+    __slots__ = ()
+
+
 class Context(Protocol):
     """What ``emit`` sees of the class of lanes that executes."""
 
@@ -42,6 +49,9 @@ class Context(Protocol):
     warp_lanes: int  # mask of the lanes that the warp has at all
     shared_start: int  # byte offset of the first shared variable that the kernel names
     shared_end: int  # byte offset at which the CTA's shared memory ends
+    #: where nobody says how many bytes of dynamic shared memory it has, and sizes may lead behind the most:
+    #: sites of accesses that were seen inside; else None
+    grows: set[int] | None
     arrays: Sequence[tuple[int, int, str]]  # shared variables: first byte, end and name
     local_end: int  # byte offset at which a thread's local memory ends
     footprints: Sequence[Footprint]  # by number

@@ -9,7 +9,7 @@ from itertools import count, pairwise
 from typing import Any
 
 from syncverify.frontends.ptx.decode.effects import Context, Opaque, Value
-from syncverify.frontends.ptx.decode.parts import OWN, elsewhere, window
+from syncverify.frontends.ptx.decode.parts import OWN, elsewhere, window, within_some_launch
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Vector
 from syncverify.frontends.ptx.syntax.types import RANK, WINDOW, WINDOWS, width
 from syncverify.frontends.ptx.values.atomic_tickets import is_forwarded
@@ -131,6 +131,8 @@ def access_events(a: Access, ctx: Context, site: int, address: Value, values: Se
     if isinstance(places, str):
         return [(Ev.FAULT, site, "SV114", places)]
     cta, offsets = places
+    if ctx.grows is not None:
+        within_some_launch(ctx, site, cta, (min(offsets), max(offsets) + a.bytes))
     wrong = _misplaced(a, ctx, site, cta, offsets)
     if wrong is not None:
         return [(Ev.FAULT, site, *wrong)]

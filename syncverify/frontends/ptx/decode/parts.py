@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from syncverify.frontends.ptx.decode.effects import (
+    Beyond,
     Context,
     Effect,
     Emit,
@@ -26,6 +27,8 @@ SCOPES = {"cta": Scope.CTA, "cluster": Scope.CLUSTER, "gpu": Scope.GPU, "sys": S
 MAX_COUNT = 2**20 - 1
 MAX_NAMED = 15
 
+#: The ranks that addresses of 32 bits have which are negative numbers begin here.
+_NEGATIVE = 0x80
 _STATE_SPACES = ("shared", "shared::cta", "shared::cluster", "global")
 
 
@@ -185,6 +188,8 @@ def region(ctx: Context, site: int, faults: list[Event], value: Value, space: st
 
     ``which``: of the addresses of the instruction, in the order of the text."""
     r = Region(*places(ctx, value, space, what), size)
+    if ctx.grows is not None:
+        within_some_launch(ctx, site, r.cta, (min(r.each()), max(r.each()) + size), which)
     if not 0 <= r.cta < ctx.ctas:
         text = f"rank {r.cta} is no CTA of the cluster, which has {ctx.ctas}"
         faults.append(fault(site, "SV114", text))
@@ -206,6 +211,28 @@ def region(ctx: Context, site: int, faults: list[Event], value: Value, space: st
     if wrong is not None:
         faults.append(fault(site, "SV114", f"{what}: {wrong}"))
     return r
+
+
+def within_some_launch(ctx: Context, site: int, cta: int, reached: tuple[int, int], which: int = 0) -> None:
+    """Opaque where an access lies behind the most dynamic shared memory that a block can have, and nobody
+    says how much it has: no host launches the kernel with sizes that lead there, so they refute nothing.
+    A proof may rest on that where some of the access's places lie inside.
+
+    ``reached``: where the lanes' bytes begin and end, all in the window of one block. A cluster of one has no
+    other windows; there an address that is no negative number lies behind as well. ``which``: as for
+    ``Context.kept``.
+    """
+    if ctx.grows is None:
+        return
+    low, high = reached
+    own = ctx.kept(site, which)
+    dynamic = len(ctx.arrays) == 1 if own is None else own[1] == ctx.shared_end
+    behind = high > ctx.shared_end if cta == ctx.cta else ctx.ctas == 1 and 0 < cta < _NEGATIVE
+    if not behind:
+        ctx.grows.add(site)
+    elif dynamic and (low >= ctx.shared_start or cta != ctx.cta):
+        text = f"bytes {low}..{high - 1} lie behind the most dynamic shared memory of a block"
+        raise Opaque(Beyond(text) if site in ctx.grows else text)
 
 
 def elsewhere(what: str, cta: int) -> str:

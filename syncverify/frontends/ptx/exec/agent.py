@@ -25,7 +25,7 @@ from syncverify.frontends.ptx.compile.state import (
     Disagreement,
     agreed,
 )
-from syncverify.frontends.ptx.decode.effects import Opaque
+from syncverify.frontends.ptx.decode.effects import Beyond, Opaque
 from syncverify.frontends.ptx.decode.memory import Bytes, SharedContents, StatedContents
 from syncverify.frontends.ptx.exec.context import ClassContext
 from syncverify.frontends.ptx.exec.register_rows import exposed, lanes_apart, restored, stay_apart
@@ -206,6 +206,8 @@ class PtxAgent(SymbolicAgent):
         label = self.r[PC]
         site = self.program.site((label - START) // 8) if START <= label else 0
         where = self._located(reason)
+        if isinstance(reason, Beyond):
+            where = Beyond(where)
         event = (Ev.UNKNOWN, site, Undefined(where) if reason == BY_WORD else where)
         self.r[PC], self.r[QUEUE] = QUEUED, (QUEUED, event)
         return event

@@ -50,6 +50,7 @@ class Launch:
     kept_inside: bool = False  # and where numbers say, an access outside of it is a mistake
     sure: bool = False  # accesses that data decides on are left out
     granted: frozenset[int] = frozenset()  # but for those of these sites
+    chosen: bool = False  # ``PtxFacts.chosen``
 
     @property
     def ctas(self) -> int:

@@ -49,6 +49,7 @@ class ClassContext:
         self.warp_lanes = warp_lanes
         self.shared_start = tables.layout.start
         self.shared_end = tables.shared_end
+        self.grows = tables.grows
         self.arrays = tables.layout.names
         self.local_end = tables.layout.local_end
         self.footprints: Sequence[Footprint] = tables.footprint_table

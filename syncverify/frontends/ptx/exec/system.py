@@ -418,6 +418,8 @@ def _open_dynamic(tables: Tables, program: Program, launch: Launch) -> None:
     places = {name: at for name, at in tables.layout.shared.items() if name in dynamic}
     if places and launch.dynamic is None:
         tables.dynamic_start = min(places.values())
+        sized = launch.space is not None or launch.chosen
+        tables.grows = set() if sized and not launch.kept_inside else None
         tables.in_dynamic = program.reached(launch.block, places, parameters=not launch.kept_inside)
 
 

@@ -92,6 +92,7 @@ def launch_from(
         map_place=reader.map_place,
         values=numbers_of(facts),
         images=facts.images,
+        chosen=facts.chosen,
     )
 
 

@@ -62,6 +62,7 @@ class PtxFacts:
     threads: int | None = None  # as many .maxntid allows at most in a block whose shape nothing gives
     dependent: bool = False  # launched while the grid before may still run
     called: tuple[str, ...] = ()  # the symbol of each parameter that is left open
+    chosen: bool = False  # numbers of sizes are a search's: that a host launches the kernel with them is open
     _cache: dict[tuple[int, int, int], Leaf] = field(default_factory=dict, compare=False, repr=False)
 
     def leaf(self, index: int, offset: int, size: int) -> Leaf:

@@ -1,0 +1,72 @@
+"""Dynamic shared memory whose bytes nobody gives, where sizes lead behind the most that a block can have."""
+
+from __future__ import annotations
+
+import pytest
+
+import syncverify
+from syncverify.base.diagnostics import KernelReport, Verdict
+
+ROWS = """.version 8.0
+.target sm_90
+.address_size 64
+.extern .shared .align 16 .b8 v[];
+.visible .entry k(.param .u32 n)
+{{ .reg .pred %p<9>; .reg .b32 %r<20>;
+  ld.param.u32 %r1, [n];
+  mov.u32 %r2, %tid.x;
+  shl.b32 %r3, %r2, 2;
+  mov.u32 %r4, v;
+  add.s32 %r4, %r4, {first};
+  add.s32 %r5, %r4, %r3;
+  sub.s32 %r6, %r4, %r3;
+  add.s32 %r6, %r6, 252;
+  mov.u32 %r7, 0;
+ROW:
+  setp.ge.s32 %p1, %r7, %r1;
+  @%p1 bra END;
+  st.shared.u32 [%r5], %r2;
+  {between}
+  ld.shared.u32 %r8, [%r6];
+  add.s32 %r5, %r5, 65536;
+  add.s32 %r6, %r6, {pitch};
+  add.s32 %r7, %r7, 1;
+  bra ROW;
+END:
+  ret;
+}}
+"""
+HOLDS = "line 19: the dynamic shared memory holds what is accessed"
+
+
+def report(first: int = 0, between: str = "bar.sync 0;", pitch: int = 65536, **facts: object) -> KernelReport:
+    text = ROWS.format(first=first, between=between, pitch=pitch)
+    given = {"block": [64, 1, 1], "grid": [1, 1, 1], **facts}
+    (found,) = syncverify.check(text, facts={"kernel": {"k": given}}, advice=False)
+    return found
+
+
+def test_sizes_that_no_launch_can_have_refute_nothing() -> None:
+    found = report()
+    assert found.verdict is Verdict.PROVED
+    assert HOLDS in found.assumptions
+
+
+@pytest.mark.parametrize(
+    ("rule", "changed"),
+    [
+        ("SV110", {"between": ""}),
+        ("SV114", {"pitch": -65536}),  # below the memory: more bytes do not help
+        ("SV114", {"dynamic_smem": 131072}),
+        ("SV114", {"params": {"0": 9}}),  # the user says that it is launched so
+    ],
+    ids=["no barrier", "below", "bytes given", "size given"],
+)
+def test_a_mistake_of_smaller_sizes_stays_one(rule: str, changed: dict[str, object]) -> None:
+    found = report(**changed)  # type: ignore[arg-type]
+    assert found.verdict is Verdict.REFUTED
+    assert rule in {d.rule for d in found.diagnostics}
+
+
+def test_an_access_that_is_never_inside_is_not_assumed_away() -> None:
+    assert report(first=240000).verdict is Verdict.UNKNOWN
