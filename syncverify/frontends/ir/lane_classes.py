@@ -28,8 +28,8 @@ _THREAD = ("tid", "tid.x", "tid.y", "tid.z", "lane", "warp", "wg")
 class Elections:
     """A lane that no guard names, and ``another``; whether some role may both elect and distinguish lanes;
     whether a guard inside the elected lane's own code names lanes; ``by_number``: what that code does, if and
-    how often, depends on the lane's number; ``meets_lanes``: it, or a copy that it starts, accesses memory in
-    which lanes have places of their own.
+    how often, depends on the lane's number; ``meets_lanes``: it accesses memory in which lanes
+    have places of their own.
     """
 
     free: int
@@ -105,13 +105,20 @@ def _placing(s: n.Stmt) -> Iterator[Expr]:
 
 
 def _memory(s: n.Stmt) -> Iterator[str]:
-    """The arrays and tensors of which a statement names a part, for the lane itself or for an engine."""
-    for f in fields(s):
-        part = getattr(s, f.name)
-        if isinstance(part, n.Region):
-            yield part.buffer
-        elif isinstance(part, n.GlobalRegion):
-            yield part.tensor
+    """The array or tensor that a lane accesses by itself."""
+    if isinstance(s, n.LdShared):
+        yield s.src.buffer
+    elif isinstance(s, n.StShared | n.AtomShared):
+        yield s.dst.buffer
+    elif isinstance(s, n.LdGlobal):
+        yield s.src.tensor
+    elif isinstance(s, n.StGlobal | n.AtomGlobal):
+        yield s.dst.tensor
+
+
+def _names_memory(s: n.Stmt) -> bool:
+    """Whether a statement names a part of an array or of a tensor."""
+    return any(isinstance(getattr(s, f.name), n.Region | n.GlobalRegion) for f in fields(s))
 
 
 def _nested(body: tuple[n.Stmt, ...], guards: _Guards, elected: frozenset[str]) -> bool:
@@ -175,8 +182,12 @@ class _Guards:
             yield [t, t % x, t // x % y, t // (x * y), lane, warp, warp // 4]
 
     def apart(self, s: n.Stmt) -> bool:
-        """Whether a statement may distinguish lanes of a warp."""
-        return bool(self.named(s)) or self.decided(s) or any(mentions(e, self.by_lane) for e in _placing(s))
+        """Whether a statement may distinguish lanes of a warp: by a guard, by how often they come to its
+        body, or by the barrier at which they act. Places in memory do not: ``Elections.meets_lanes``.
+        """
+        if self.named(s) or self.decided(s):
+            return True
+        return not _names_memory(s) and any(mentions(e, self.by_lane) for e in _placing(s))
 
     def named(self, s: n.Stmt) -> set[int]:
         """Lanes that the statement's guard singles out in some warp."""

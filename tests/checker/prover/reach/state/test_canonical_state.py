@@ -24,7 +24,7 @@ def test_every_field_is_kept_or_left_out(kind: type) -> None:
     assert sorted(kept + left) == sorted(names)
 
 
-@pytest.mark.parametrize("row", range(ROWS), ids="E H SH HW A SA AG SP".split())
+@pytest.mark.parametrize("row", range(ROWS), ids="E H SH HW A SA AG SP SG XG".split())
 def test_what_is_asked_of_an_access(row: int) -> None:
     """Whether it is ordered before and bridged, never whether it came first."""
     run = started()
@@ -38,7 +38,7 @@ def test_what_is_asked_of_an_access(row: int) -> None:
     assert len(forms) == (1 if row == E else 2)
 
 
-@pytest.mark.parametrize("row", range(ROWS), ids="E H SH HW A SA AG SP".split())
+@pytest.mark.parametrize("row", range(ROWS), ids="E H SH HW A SA AG SP SG XG".split())
 def test_what_is_asked_of_an_arrival(row: int) -> None:
     """Whether it came first, in every execution."""
     run = started()
