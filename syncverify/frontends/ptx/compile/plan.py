@@ -487,28 +487,10 @@ class Plan:
             if (i.op in BARRIERS or is_collective(i)) and at in self.flow.reached:
                 while 0 <= at < self.flow.end:
                     b = self.flow.blocks[at]
-                    if any(_does(j) for j in self.body[b.lo : b.hi]) and not self._took_part(k, at):
+                    if any(_does(j) for j in self.body[b.lo : b.hi]):
                         found.setdefault(at, set()).add(k)
                     at = self.flow.join(at)
         return {at: frozenset(ks) for at, ks in found.items()}
-
-    def _took_part(self, k: int, at: int) -> bool:
-        """Whether who comes through a block has executed a barrier or collective since it was last there, and
-        may come to it again: what the block does belongs to a turn in which it took part."""
-        home = self.flow.block_of[k]
-        if self.body[k].guard is not None or not self.flow.dominates(home, at):
-            return False
-        return home == at or (at not in self._behind(at, home) and home in self._behind(at))
-
-    def _behind(self, at: int, around: int = -1) -> set[int]:
-        """The blocks that a block comes to, not through another."""
-        found, ahead = set[int](), [at]
-        while ahead:
-            blocks = self.flow.blocks
-            new = {b for b in blocks[ahead.pop()].succ if b < self.flow.end and b != around} - found
-            found |= new
-            ahead += new
-        return found
 
     def skips(self, left: int, barrier: int, whole: bool) -> bool:
         """Whether who leaves at one site has run past the barrier at another. Of a whole warp (``whole``)
