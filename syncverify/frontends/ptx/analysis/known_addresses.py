@@ -7,7 +7,8 @@ these decides whether the access is made. An example, in a block of 64 threads:
 
 Thread 32 leaves ``.local .b8 a[128]``, which is undefined. So is a choice between pointers of two spaces that
 is used in the space of one of them. What data, sizes and blocks decide is not judged here. Nor is an access
-that constants alone place inside its variable: it is right in each thread and whatever leads to it.
+that constants alone place inside its variable: it is right in each thread and whatever leads to it. An
+address that is one of several variables by a choice is unknown, unless each of the choices is right so.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from syncverify.frontends.ptx.decode.effects import Context, Value
+from syncverify.frontends.ptx.decode.effects import Context, Opaque, Value
 from syncverify.frontends.ptx.decode.memory import LOCAL_WINDOW, Access, decode_place, nowhere
 from syncverify.frontends.ptx.decode.parts import fault
 from syncverify.frontends.ptx.flow.address_spaces import SHARED_WINDOW, What, kind_at
@@ -57,11 +58,16 @@ _NAMES = {number: name.partition("::")[0] for name, number in WINDOWS.items()}
 
 @dataclass(frozen=True, slots=True)
 class KnownAddress(Access):
-    """An access whose address is a number; ``variable``: the one that it is in, if there is only one."""
+    """An access whose address is a number; ``variable``: the one that it is in, if there is only one;
+    ``among``: those of which it is in one, if there are more and it does not show that it stays inside."""
 
     variable: Variable | None = field(default=None, kw_only=True)
+    among: tuple[Variable, ...] = field(default=(), kw_only=True)
 
     def events(self, ctx: Context, site: int, address: Value, *_: Any, **__: Any) -> list[Event]:
+        if self.among:
+            names = " and ".join(v.name for v in self.among)
+            raise Opaque(f"which of {names} an address leads to, and whether it stays inside, is not known")
         found = [address.lanes[i] for i in ctx.lanes] if isinstance(address, PerLane) else [address]
         wrong = (self._wrong(ctx, x) for x in dict.fromkeys(found) if x.__class__ is int)
         return next(([fault(site, *w)] for w in wrong if w is not None), [])
@@ -113,40 +119,73 @@ def known_addresses(flow: Flow, module: Module, branches: Collection[int]) -> Ma
             continue
         if made.host and not (named or _chosen(flow, k, access.address)):
             continue
-        if access.space in _NAMED and (made.host or len(named) != 1):
+        if access.space in _NAMED and (made.host or not named or _right(flow, k, access, named)):
             continue
         one = named[0] if len(named) == 1 and not made.host and spaces <= _NAMED else None
-        if one is not None and one.space == access.space and _right(flow, k, access, one):
-            continue
+        several = access.space in _NAMED and one is None
+        among = tuple(sorted(named, key=lambda v: v.name)) if several else ()
         found[k] = KnownAddress(
-            access.code, access.address, access.elements, access.size, access.space, variable=one
+            access.code, access.address, access.elements, access.size, access.space, variable=one, among=among
         )
     return found
 
 
-def _right(flow: Flow, k: int, access: Access, v: Variable) -> bool:
-    """Whether constants alone place an access inside of a variable, and aligned as it has to be."""
-    at = _distance(flow, access.address.base, k)
-    return at is not None and _misplaced(v, at + access.address.offset, access.bytes) is None
+def _right(flow: Flow, k: int, access: Access, named: Sequence[Variable]) -> bool:
+    """Whether constants alone place an access inside of a variable, and aligned as it has to be; if there is
+    a choice between places, each of them."""
+    places = _places(flow, access.address.base, k)
+    variables = {v.name: v for v in named if v.space == access.space}
+    return places is not None and all(
+        name in variables and _misplaced(variables[name], at + access.address.offset, access.bytes) is None
+        for name, at in places
+    )
 
 
-def _distance(flow: Flow, x: Operand, k: int) -> int | None:
-    """The bytes from the beginning of a variable to a place in it, if each step to it adds a constant."""
-    more, versions = 0, flow.versions
-    for _ in range(_MOST):
+def _places(flow: Flow, x: Operand, k: int) -> Collection[tuple[str, int]] | None:
+    """The places that an address may be, as variables and bytes from their beginnings, if each step to it
+    adds a constant or chooses."""
+    versions, found, seen = flow.versions, set[tuple[str, int]](), set[tuple[int, int]]()
+    work = [(x, k, 0)]
+    while work and len(seen) <= _MOST:
+        x, k, more = work.pop()
         if isinstance(x, Sym):
-            return more + x.offset
-        k = versions.writer[versions.read(x.name, k)] if isinstance(x, Reg) else -1
-        i = flow.body[k]
-        if k < 0 or i.guard is not None or i.op not in ("mov", "add", "sub") or i.mods[-1] not in _ADDRESSES:
+            found.add((x.name, more + x.offset))
+            continue
+        if not isinstance(x, Reg):
             return None
-        x, added = (*i.operands[1:], Imm(0))[:2]
-        if i.op == "add" and isinstance(x, Imm):
-            x, added = added, x
-        if not isinstance(added, Imm):
-            return None
-        more += -added.value if i.op == "sub" else added.value
-    return None
+        versions_of = [versions.read(x.name, k)]
+        while versions_of:
+            v = versions_of.pop()
+            if (v, more) in seen:
+                continue
+            seen.add((v, more))
+            writer = versions.writer[v]
+            if versions.is_unset(v):
+                return None
+            if writer < 0:
+                versions_of += [w for _, w in versions.merged(v)]
+                continue
+            steps = _steps(flow.body[writer])
+            if steps is None:
+                return None
+            work += [(op, writer, more + added) for op, added in steps]
+            if flow.body[writer].guard is not None:
+                versions_of.append(versions.read(versions.name[v], writer))
+    return None if work or not found else found
+
+
+def _steps(i: Instr) -> list[tuple[Operand, int]] | None:
+    """The operands one of which an instruction makes its result of, and what it adds to them."""
+    if i.op not in ("mov", "add", "sub", "selp") or i.mods[-1] not in _ADDRESSES:
+        return None
+    if i.op == "selp":
+        return [(op, 0) for op in i.operands[1:3]]
+    x, added = (*i.operands[1:], Imm(0))[:2]
+    if i.op == "add" and isinstance(x, Imm):
+        x, added = added, x
+    if not isinstance(added, Imm):
+        return None
+    return [(x, -added.value if i.op == "sub" else added.value)]
 
 
 def _chosen(flow: Flow, k: int, at: Mem) -> bool:

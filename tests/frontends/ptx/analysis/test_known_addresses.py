@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import syncverify
 from syncverify.frontends.ptx.analysis.known_addresses import known_addresses
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.parser import parse
@@ -70,3 +71,48 @@ def test_constants_inside_of_a_variable(body: str) -> None:
 )
 def test_other_addresses(body: str) -> None:
     assert _judged(body) == ["st" if "st." in body else "ld"]
+
+
+AMONG = """.version 9.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 p, .param .u64 q)
+{{
+.reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<9>;
+.local .align 4 .b8 a[16]; .local .align 4 .b8 b[64];
+mov.u32 %r0, %tid.x;
+setp.eq.u32 %p0, %r0, 3;
+mov.u64 %rd1, a;
+mov.u64 %rd2, b;
+mov.u64 %rd3, p;
+mov.u64 %rd4, q;
+{body}
+ret;
+}}
+"""
+TURNS = """mov.u32 %r1, 0;
+L: st.local.u32 [%rd1+{at}], %r0;
+mov.u64 %rd5, %rd1; mov.u64 %rd1, %rd2; mov.u64 %rd2, %rd5;
+add.u32 %r1, %r1, 1;
+setp.lt.u32 %p1, %r1, 4;
+@%p1 bra L;"""
+
+
+@pytest.mark.parametrize(("at", "proved"), [(12, True), (16, False)])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "@%p0 mov.u64 %rd2, %rd1;\nadd.u64 %rd2, %rd2, {at};\nst.local.u32 [%rd2], %r0;",
+        "selp.b64 %rd2, %rd1, %rd2, %p0;\nst.local.u32 [%rd2+{at}], %r0;",
+        "mov.u64 %rd5, b+60;\n@!%p0 bra J;\nadd.u64 %rd5, %rd1, {at};\nJ: st.local.u32 [%rd5], %r0;",
+        TURNS,
+        "selp.b64 %rd3, %rd3, %rd4, %p0;\nld.param.u32 %r1, [%rd3+{at}+-8];",
+    ],
+    ids=["guard", "selp", "branch", "turns", "param"],
+)
+def test_choices_between_variables(body: str, at: int, proved: bool) -> None:
+    """With the larger offset, one of the variables is left, and the place may lie in the other one."""
+    body = body.replace("{at}+-8", str(at - 8)).replace("{at}", str(at))
+    facts = {"kernel": {"k": {"grid": [1], "block": [32]}}}
+    (report,) = syncverify.check(AMONG.format(body=body), facts=facts, replay=False, advice=False)
+    assert str(report.verdict) == ("proved" if proved else "unknown")
