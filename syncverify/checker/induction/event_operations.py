@@ -143,8 +143,7 @@ class Occurrence:
         return found.pop()
 
     def op(self, kind: k.Kind, **more: Any) -> k.Op:
-        span = self.info.sites[self.piece.site].span
-        return replace(k.Op(kind, guard=self.piece.guards, span=span), **more)
+        return k.Op(kind, guard=self.piece.guards, span=self.info.sites[self.piece.site].span, **more)
 
     def made(self, op: k.Op) -> Made:
         return Made(op, self.spot, self.number, self.piece)
@@ -193,8 +192,7 @@ def _arrive(x: Occurrence) -> Iterator[Made]:
     flags, ring = x.same(5), x.each(2)
     if flags & _STRANGE:
         raise NotReadError("an arrival that keeps its token, drops or does not complete")
-    synchronizes = not flags & Flag.RELAXED
-    op = x.op(k.Kind.ARRIVE, count=x.same(3), bytes=max(x.same(4), 0), synchronizes=synchronizes)
+    op = x.op(k.Kind.ARRIVE, count=x.same(3), bytes=max(x.same(4), 0), synchronizes=not flags & Flag.RELAXED)
     remote = any(x.info.barriers[b].cta != x.cls.cta for b in ring.values())
     yield replace(x.made(op), ring=ring, remote=remote, wide=bool(flags & Flag.CLUSTER))
 
@@ -372,6 +370,8 @@ def _barrier(kind: k.Kind) -> Callable[[Occurrence], Iterator[Made]]:
         count = x.same(3) or -(-x.info.threads // 32) * 32
         if not exists(number) or count % 32 or flags & (Flag.RED | Flag.RELAXED):
             raise NotReadError(f"barrier {number} of {count} threads")
+        if flags & Flag.ALIGNED and x.cls.lanes != x.lanes:  # its lanes execute one instruction together
+            yield x.warp("aligned", visible=False)
         barrier = f"barrier {number} of block {x.cls.cta}"
         ring = k.Ring(num(1), count, named=True, barrier=barrier)
         yield x.meeting(kind, f"{barrier} at {x.system.place(barrier, x.spot)}", ring)

@@ -150,6 +150,8 @@ def elected_lanes(
         lanes[choice.another] = None
     if choice.with_guards:
         system = IrSystem.fresh(program, grid, {}, cluster, NOBODY, "", symbols, places)
+        if system.cut_short:  # lanes may part, and elect, behind what was seen
+            return [*range(WARP)]
         for c in system.info.classes:
             if (c.cta, c.warp) in system.electing:
                 lanes |= dict.fromkeys(_missing(c.lanes, lanes, 2 if choice.meets_lanes else 1))
@@ -345,6 +347,7 @@ class IrSystem(SymbolicSystem):
     grid: Grid
     cluster: int
     electing: set[tuple[int, int]] = field(default_factory=set)  # (CTA, warp) that discovery saw elect
+    cut_short: set[tuple[int, int]] = field(default_factory=set)  # (CTA, warp) that ran on behind discovery
     symbols: Mapping[str, Any] = field(default_factory=dict)  # what represents parameters without a number
     places: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)  # by CTA: where its block is
 
@@ -480,6 +483,7 @@ class IrSystem(SymbolicSystem):
         except NotConcrete:
             if self.program.space is None:
                 raise
+        self.cut_short.add((c.cta, c.warp))
         return None
 
 

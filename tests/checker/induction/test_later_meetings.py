@@ -111,3 +111,32 @@ def test_they_are_accepted(answer: Callable[[], Answer]) -> None:
     found = answer()
     assert found.accepted, found
     assert any("P_fewer" in p.prefix for p, _ in found.known)
+
+
+def halves(barrier: str, parted: bool = True) -> str:
+    """Halves of each warp come to a barrier at sites of their own, or at one."""
+    way = f"    {barrier} 1, 64\n"
+    met = f"  if lane < 16 {{\n{way}  }} else {{\n{way}  }}\n" if parted else way
+    return (
+        "kernel halves {\n  launch grid [1] block [64]\n  param N : i32 = 2\n  assume N >= 1\n"
+        f"{met}  for i in 0..N {{\n    bar.sync 2, 64\n  }}\n}}\n"
+    )
+
+
+#: A half of a warp arrives at two barriers in the other order: each of the two sites is one.
+SWAPPED = halves("bar.sync", parted=False).replace(
+    "    bar.sync 1, 64\n",
+    "  if warp == 0 {\n    bar.sync 1, 64\n    bar.sync 3, 64\n  } else {\n    for j in 0..2 {\n"
+    "      if (j + lane // 16) % 2 == 0 {\n        bar.arrive 1, 64\n      } else {\n"
+    "        bar.arrive 3, 64\n      }\n    }\n  }\n",
+)
+
+
+@pytest.mark.parametrize("text", [halves("bar.sync"), SWAPPED], ids=["two sites", "another order"])
+def test_an_aligned_barrier_is_executed_by_a_warp_as_one(text: str) -> None:
+    assert not of_text(text).accepted and refuted(text, sizes=[{"N": 1}])
+
+
+@pytest.mark.parametrize("text", [halves("barrier.sync"), halves("bar.sync", parted=False)])
+def test_halves_of_a_warp_meet_where_nothing_is_aligned_or_at_one_site(text: str) -> None:
+    assert of_text(text).accepted

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 import syncverify
-from syncverify.base.diagnostics import Verdict
+from syncverify.base.diagnostics import Policy, Verdict
+from syncverify.checker.prover.parametric.strategy import all_sizes
 from syncverify.driver.ir import check_kernel
+from syncverify.frontends.ir import systems as all_systems
 from syncverify.frontends.ir.systems import IrSystem, systems
 from syncverify.ir.text.parser import parse, parse_file
 from syncverify.model.events import Ev, Event, Footprint, LaneSplit
@@ -301,3 +303,45 @@ def test_any_lane_may_be_elected(what: str) -> None:
         (kernel,) = parse(text.replace("BODY", body), "elected.syncir")
         found.append(check_kernel(kernel, {"N": 2}).verdict)
     assert found == [Verdict.REFUTED, Verdict.PROVED]
+
+
+#: The elected lane arrives early, or beside a guard that parts lanes behind many steps.
+LATE = """kernel late {
+  launch grid [1] block [32]
+  param N : i32 = 1
+  assume N >= 1
+  mbarrier m
+
+  elect p
+  if p {
+    mbarrier.init m, 1
+  }
+  bar.sync 0
+  for i in 0..12 {
+    bar.sync 1, 32
+  }
+  if lane >= 16 {
+    if p {
+      mbarrier.arrive m
+    }
+  }
+  mbarrier.wait m, 0
+}
+"""
+
+
+def test_each_lane_is_elected_where_lanes_may_part_behind_what_was_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(all_systems, "_SIZED_DISCOVERY", 10)
+    monkeypatch.setattr(all_systems, "_DISCOVERY", 10)
+    (bad,) = parse(LATE, "late.syncir")
+    (good,) = parse(LATE.replace("lane >= 16", "lane >= 0"), "late.syncir")
+    assert check_kernel(bad, {"N": 1}).verdict is Verdict.REFUTED
+    assert check_kernel(good, {"N": 1}).verdict is Verdict.PROVED
+    assert all_sizes(bad, {}, Policy.PRACTICAL, check_nothing).verdict is not Verdict.PROVED
+    assert all_sizes(good, {}, Policy.PRACTICAL, check_nothing).verdict is Verdict.PROVED
+
+
+def check_nothing(_: object) -> Verdict:
+    return Verdict.UNKNOWN

@@ -8,7 +8,8 @@ bound them further. An example, in a block of 64 threads, behind a branch on dat
     mov.u64 %rd0, a;  mul.wide.u32 %rd1, %tid.x, 4;  add.u64 %rd2, %rd0, %rd1;  st.local.u32 [%rd2], 0;
 
 Thread 32 may leave ``a``. What constants and numbers of threads alone decide is judged where it is executed
-(``known_addresses.py``).
+(``known_addresses.py``). An access that is in one of several arrays is shown to stay inside by
+constants alone.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping, 
 from dataclasses import dataclass, replace
 
 from syncverify.frontends.ptx.analysis.address_ranges import AddressRanges, Interval, warp_of
+from syncverify.frontends.ptx.analysis.known_addresses import placed_inside
 from syncverify.frontends.ptx.analysis.named_arrays import NamedArrays
 from syncverify.frontends.ptx.analysis.stored_words import LOADS
 from syncverify.frontends.ptx.decode.memory import Access, decode_place
@@ -26,6 +28,7 @@ from syncverify.frontends.ptx.syntax.nodes import Module, Reg, Variable
 from syncverify.frontends.ptx.syntax.operands import registers
 
 OUTSIDE_SHARED = ("local", "const", "param", "global")
+_NAMED = ("local", "const", "param")
 #: The number from which a variable's place is counted: what lies before it is a number, too.
 _PLACE = 1 << 20
 
@@ -64,6 +67,10 @@ def array_places(
             continue
         name = named.only(k) or named.behind(access.address.base, k)
         if name is None:
+            some = [variables[n] for n in sorted(named.several(k)) if variables[n].space in _NAMED]
+            if some and not placed_inside(flow, k, access, some):
+                names = " and ".join(v.name for v in some)
+                yield ArrayPlace(k, names, f"which of {names} it is in, and whether it stays inside, is open")
             continue
         found = threads.wrong(k, access, variables[name])
         if found is not None:

@@ -119,10 +119,11 @@ def known_addresses(flow: Flow, module: Module, branches: Collection[int]) -> Ma
             continue
         if made.host and not (named or _chosen(flow, k, access.address)):
             continue
-        if access.space in _NAMED and (made.host or not named or _right(flow, k, access, named)):
+        if access.space in _NAMED and (made.host or not named or placed_inside(flow, k, access, named)):
             continue
         one = named[0] if len(named) == 1 and not made.host and spaces <= _NAMED else None
-        several = access.space in _NAMED and one is None
+        several = len(named) > 1 and not made.host and spaces <= _NAMED
+        several = several and not placed_inside(flow, k, access, named)
         among = tuple(sorted(named, key=lambda v: v.name)) if several else ()
         found[k] = KnownAddress(
             access.code, access.address, access.elements, access.size, access.space, variable=one, among=among
@@ -130,18 +131,18 @@ def known_addresses(flow: Flow, module: Module, branches: Collection[int]) -> Ma
     return found
 
 
-def _right(flow: Flow, k: int, access: Access, named: Sequence[Variable]) -> bool:
+def placed_inside(flow: Flow, k: int, access: Access, named: Sequence[Variable]) -> bool:
     """Whether constants alone place an access inside of a variable, and aligned as it has to be; if there is
     a choice between places, each of them."""
-    places = _places(flow, access.address.base, k)
-    variables = {v.name: v for v in named if v.space == access.space}
+    places = _places(flow, access.address.base, k, generic=access.space == "generic")
+    variables = {v.name: v for v in named if access.space in (v.space, "generic")}
     return places is not None and all(
         name in variables and _misplaced(variables[name], at + access.address.offset, access.bytes) is None
         for name, at in places
     )
 
 
-def _places(flow: Flow, x: Operand, k: int) -> Collection[tuple[str, int]] | None:
+def _places(flow: Flow, x: Operand, k: int, *, generic: bool) -> Collection[tuple[str, int]] | None:
     """The places that an address may be, as variables and bytes from their beginnings, if each step to it
     adds a constant or chooses."""
     versions, found, seen = flow.versions, set[tuple[str, int]](), set[tuple[int, int]]()
@@ -165,7 +166,7 @@ def _places(flow: Flow, x: Operand, k: int) -> Collection[tuple[str, int]] | Non
             if writer < 0:
                 versions_of += [w for _, w in versions.merged(v)]
                 continue
-            steps = _steps(flow.body[writer])
+            steps = _steps(flow.body[writer], generic=generic)
             if steps is None:
                 return None
             work += [(op, writer, more + added) for op, added in steps]
@@ -174,9 +175,10 @@ def _places(flow: Flow, x: Operand, k: int) -> Collection[tuple[str, int]] | Non
     return None if work or not found else found
 
 
-def _steps(i: Instr) -> list[tuple[Operand, int]] | None:
+def _steps(i: Instr, *, generic: bool) -> list[tuple[Operand, int]] | None:
     """The operands one of which an instruction makes its result of, and what it adds to them."""
-    if i.op not in ("mov", "add", "sub", "selp") or i.mods[-1] not in _ADDRESSES:
+    converts = generic and i.op == "cvta" and "to" not in i.mods
+    if not (converts or i.op in ("mov", "add", "sub", "selp")) or i.mods[-1] not in _ADDRESSES:
         return None
     if i.op == "selp":
         return [(op, 0) for op in i.operands[1:3]]
@@ -284,4 +286,4 @@ def _loads_pointer(i: Instr, flow: Flow) -> bool:
     return flow.function.entry and isinstance(m, Mem) and isinstance(m.base, Sym)
 
 
-__all__ = ["KnownAddress", "known_addresses"]
+__all__ = ["KnownAddress", "known_addresses", "placed_inside"]

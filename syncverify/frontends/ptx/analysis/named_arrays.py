@@ -44,6 +44,12 @@ class NamedArrays:
         names = set() if place is None else self._names(place.base, k)
         return None if len(names) != 1 or _OTHER in names else names.pop()
 
+    def several(self, k: int) -> frozenset[str]:
+        """The variables one of which an access is in, if there is a choice among them alone."""
+        place = self._place(k, 0)
+        names = set() if place is None else self._names(place.base, k)
+        return frozenset() if len(names) < 2 or _OTHER in names else frozenset(names)
+
     def behind(self, x: Operand, k: int) -> str | None:
         """The one variable whose place goes into a value before an instruction, whatever is computed of it.
 

@@ -14,7 +14,7 @@ from itertools import product
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.flow.use_def import behind
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Label, Mem, Not, Operand, Reg, Special, Sym
-from syncverify.frontends.ptx.syntax.pure_operations import PURE
+from syncverify.frontends.ptx.syntax.pure_operations import PLAIN, PURE
 from syncverify.frontends.ptx.syntax.types import kind, width
 from syncverify.frontends.ptx.values import arith
 from syncverify.frontends.ptx.values.arith import PRMT_MODES
@@ -231,6 +231,8 @@ def computed(i: Instr, read: Sequence[int]) -> int | None:
     if i.op in ("shl", "shr"):
         read = [read[0], min(read[1] & (1 << 32) - 1, bits)]
         return _shifted(i, _as(read[0], i), read[1])
+    if i.op not in ("setp", "cvta") and not PLAIN.issuperset(i.mods[: -len(types)]):
+        return None
     a, b, c = (*(_as(x, i) for x in read), 0, 0)[:3]
     if "wide" in i.mods and i.op == "mad":
         c = read[2]

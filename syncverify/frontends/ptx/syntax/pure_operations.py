@@ -12,6 +12,9 @@ PURE = frozenset(
     "isspacep lg2 lop3 mad mad24 mapa max min mov mul mul24 neg not or popc prmt rcp rem rsqrt sad selp set "
     "setp shf shl shr sin slct sqrt sub szext tanh testp xor".split()
 )
+#: Modifiers before the type with which sums and products of integers are what their names say, cut to the
+#: width of the result.
+PLAIN = frozenset({"lo", "wide"})
 #: Of integers and bits: cheap to compute again where the result is read (``syntax.operands.repeats``).
 REPEATABLE = frozenset(
     "abs add and bfe bfi brev clz cvt cvta fns lop3 mad mad24 max min mov mul mul24 neg not or popc prmt "

@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from syncverify.frontends.ptx.syntax.nodes import Instr
+from syncverify.frontends.ptx.syntax.pure_operations import PLAIN
 from syncverify.frontends.ptx.syntax.types import kind, width
 from syncverify.frontends.ptx.values.linear_forms import (
     Bits,
@@ -208,7 +209,8 @@ class Arithmetic:
             return args[0]
         if i.op == "cvta":
             return self._of_window(i, args[0])
-        if kind(type_) not in ("u", "s", "b") or not {"sat", "cc", "hi", "ftz"}.isdisjoint(i.mods):
+        plain = PLAIN.issuperset(i.mods[: -2 if i.op == "cvt" else -1])
+        if kind(type_) not in ("u", "s", "b") or not plain:
             return self._selected(args, width(type_)) if i.op == "selp" else None
         if i.op == "selp":
             return self._selected(args, width(type_))

@@ -147,6 +147,9 @@ mad.lo.u32 %r41, %r1, 4, 8192;
 @%p1 st.shared.u32 [%r40], %r1; selp.u32 %r41, %r40, %r41, %p1; st.global.u32 [%rd2+256], %r41;"""
 CARRIED = "mov.u64 %rd6, {base}; mad.wide.u32 %rd7, %r5, 4, %rd6; setp.lt.s64 %p2, %rd7, {below};" + BY_FLAG
 UPPER = "cvt.u64.u32 %rd6, %r5; add.u64 %rd6, %rd6, 0x100000000; cvt.u32.u64 %rd5, %rd6;"
+FIRST = """mov.b32 %r20, -8; {least}.s32 %r20, %r20, 3; add.u32 %r20, %r20, 8; setp.eq.u32 %p8, %r1, 0;
+selp.u32 %r20, %r20, 0, %p8; mad.lo.u32 %r40, %r5, 4, %r4; mad.lo.u32 %r40, %r1, 8, %r40;
+add.u32 %r40, %r40, %r20; st.shared.u32 [%r40], %r1; st.global.u32 [%rd2+256], %r40;"""
 #: Right and wrong by what fills the register behind a narrow type, by its width, and by who votes.
 WIDTHS = [
     ("ld.global.u32 %rd5, [%rd2];" + BELOW, "ld.global.s32 %rd5, [%rd2];" + BELOW),
@@ -179,6 +182,7 @@ WIDTHS = [
         "mov.u64 %rd5, s; cvta.shared.u64 %rd5, %rd5; cvta.to.shared.u64 %rd5, %rd5;" + BELOW,
         "mov.u64 %rd5, s; cvta.shared.u64 %rd5, %rd5;" + BELOW,
     ),
+    (FIRST.format(least="min"), FIRST.format(least="min.relu")),
 ]
 
 

@@ -90,6 +90,8 @@ mov.u64 %rd4, q;
 ret;
 }}
 """
+CONVERTED = "cvta.local.u64 %rd1, %rd1;\ncvta.local.u64 %rd2, %rd2;\n"
+BY_DATA = "ld.param.u64 %rd6, [p];\nld.global.u32 %r2, [%rd6];\nsetp.eq.u32 %p0, %r2, 3;\n"
 TURNS = """mov.u32 %r1, 0;
 L: st.local.u32 [%rd1+{at}], %r0;
 mov.u64 %rd5, %rd1; mov.u64 %rd1, %rd2; mov.u64 %rd2, %rd5;
@@ -107,12 +109,15 @@ setp.lt.u32 %p1, %r1, 4;
         "mov.u64 %rd5, b+60;\n@!%p0 bra J;\nadd.u64 %rd5, %rd1, {at};\nJ: st.local.u32 [%rd5], %r0;",
         TURNS,
         "selp.b64 %rd3, %rd3, %rd4, %p0;\nld.param.u32 %r1, [%rd3+{at}+-8];",
+        CONVERTED + "selp.b64 %rd2, %rd1, %rd2, %p0;\nst.u32 [%rd2+{at}], %r0;",
+        BY_DATA + "selp.b64 %rd2, %rd1, %rd2, %p0;\nst.local.u32 [%rd2+{at}], %r0;",
+        BY_DATA + CONVERTED + "@%p0 mov.u64 %rd2, %rd1;\nst.u32 [%rd2+{at}], %r0;",
     ],
-    ids=["guard", "selp", "branch", "turns", "param"],
+    ids=["guard", "selp", "branch", "turns", "param", "generic", "data", "generic by data"],
 )
 def test_choices_between_variables(body: str, at: int, proved: bool) -> None:
     """With the larger offset, one of the variables is left, and the place may lie in the other one."""
     body = body.replace("{at}+-8", str(at - 8)).replace("{at}", str(at))
-    facts = {"kernel": {"k": {"grid": [1], "block": [32]}}}
+    facts = {"kernel": {"k": {"grid": [1], "block": [32], "params": {"0": "ptr"}}}}
     (report,) = syncverify.check(AMONG.format(body=body), facts=facts, replay=False, advice=False)
     assert str(report.verdict) == ("proved" if proved else "unknown")
