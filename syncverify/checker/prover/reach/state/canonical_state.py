@@ -86,7 +86,7 @@ FIELD_COVERAGE: dict[type, tuple[str, str]] = {
     Cluster: ("auto column gen last", ""),
     Request: ("cta group number sites registers need inc pasts times", "site position"),
     Location: ("value writes waiting spins launch", ""),
-    Write: ("cls time value added past lanes released wide after weak covers", "site"),
+    Write: ("cls time value added past lanes released reach after weak covers", "site"),
     Spin: ("cls time compare value seen scope start races takes unsigned once", "site"),
     Map: ("edits edit_site whole released acquired uses open", ""),
 }
