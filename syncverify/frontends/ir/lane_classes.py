@@ -29,7 +29,8 @@ class Elections:
     """A lane that no guard names, and ``another``; whether some role may both elect and distinguish lanes;
     whether a guard inside the elected lane's own code names lanes; ``by_number``: what that code does, if and
     how often, depends on the lane's number; ``meets_lanes``: it accesses memory in which lanes
-    have places of their own.
+    have places of their own; ``behind``: sets of lanes that guards tell apart behind a branch that more than
+    the thread decides, which a run that follows one way may not come to.
     """
 
     free: int
@@ -38,6 +39,7 @@ class Elections:
     by_number: bool = False
     meets_lanes: bool = False
     another: int = 0
+    behind: tuple[int, ...] = ()
 
 
 def elections(kernel: n.Kernel, values: Mapping[str, int], grid: Grid) -> Elections:
@@ -69,7 +71,22 @@ def elections(kernel: n.Kernel, values: Mapping[str, int], grid: Grid) -> Electi
         or any(guards.decided(s) for s in inside.values()),
         any(memory in apart for s in inside.values() for memory in _memory(s)),
         another,
+        tuple(sorted(_behind(kernel.body, guards, elected))),
     )
+
+
+def _behind(body: tuple[n.Stmt, ...], guards: _Guards, elected: frozenset[str]) -> set[int]:
+    """The sets of lanes, as masks, that guards tell apart behind branches that more than the thread decides.
+
+    ``if N < 1000 { ... } else { if lane >= 16 { ... } }`` has the lanes below 16, and those from there on.
+    """
+    found: set[int] = set()
+    for s in statements(body):
+        if isinstance(s, n.If) and not names(fold(s.cond, guards.known)) <= {*_THREAD, *elected}:
+            for inner in statements((*s.then, *s.orelse)):
+                if guards.named(inner) or guards.decided(inner):
+                    found |= guards.sides(inner)
+    return found
 
 
 def _of_elected(body: tuple[n.Stmt, ...], elected: frozenset[str]) -> Iterator[n.Stmt]:
@@ -194,6 +211,25 @@ class _Guards:
         if id(s) not in self.seen:
             self.seen[id(s)] = {lane for atom in self._atoms(s) for lane in self._singled_out(atom)}
         return self.seen[id(s)]
+
+    def sides(self, s: n.Stmt) -> set[int]:
+        """The sets of lanes, as masks, that a guard tells apart; each lane, if more than the thread decides."""
+        atoms = [a for a in self._atoms(s) if mentions(a, self.by_lane)]
+        if not atoms or any(not names(a) <= set(_THREAD) for a in atoms):
+            return {1 << lane for lane in range(32)}
+        return {mask for a in atoms for w in range(self.grid.warps) for mask in self._split(a, w)}
+
+    def _split(self, atom: Expr, warp: int) -> list[int]:
+        """The lanes of a warp by what an expression of the thread is for them, as masks."""
+        read = closure(atom, {name: i for i, name in enumerate(_THREAD)})
+        masks: dict[int, int] = {}
+        for lane, place in enumerate(self._lanes(warp)):
+            try:
+                value = read(place)
+            except ArithmeticError:
+                value = -1
+            masks[value] = masks.get(value, 0) | 1 << lane
+        return list(masks.values()) if len(masks) > 1 else []
 
     def _atoms(self, s: n.Stmt) -> Iterator[Expr]:
         if isinstance(s, n.If):

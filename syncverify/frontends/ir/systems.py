@@ -155,6 +155,8 @@ def elected_lanes(
         for c in system.info.classes:
             if (c.cta, c.warp) in system.electing:
                 lanes |= dict.fromkeys(_missing(c.lanes, lanes, 2 if choice.meets_lanes else 1))
+        for part in choice.behind if symbols else ():  # of a branch on a size, the run follows one way
+            lanes |= dict.fromkeys(_missing(part, lanes, 1))
     return list(lanes)
 
 

@@ -91,6 +91,38 @@ def test_a_copy_that_an_elected_lane_starts_meets_lanes_at_their_own_places(row:
     assert str(report.verdict) == "proved"
 
 
+BEHIND_A_SIZE = """kernel k {{
+ launch grid [1] block [32]
+ param N : i32 = 2
+ assume N >= 1
+ mbarrier m
+ elect p
+ if p {{
+  mbarrier.init m, 1
+ }}
+ bar.sync 0
+ if N < 1000 {{
+  if p {{
+   mbarrier.arrive m
+  }}
+ }} else {{
+  if {guard} {{
+   if p {{
+    mbarrier.arrive m
+   }}
+  }}
+ }}
+ mbarrier.wait m, 0
+}}
+"""
+
+
+@pytest.mark.parametrize(("guard", "verdict"), [("lane >= 16", "refuted"), ("lane >= 0", "proved")])
+def test_lanes_that_part_behind_a_branch_on_a_size_are_elected(guard: str, verdict: str) -> None:
+    (report,) = syncverify.check(BEHIND_A_SIZE.format(guard=guard), advice=False)
+    assert str(report.verdict) == verdict
+
+
 def test_partial_last_warp() -> None:
     assert classes("bulk.commit", "launch grid [1] block [33]") == ["warp0.lanes0-31", "warp1.lanes0"]
 
