@@ -213,7 +213,7 @@ class _Guards:
         return self.seen[id(s)]
 
     def sides(self, s: n.Stmt) -> set[int]:
-        """The sets of lanes, as masks, that a guard tells apart; each lane, if more than the thread decides."""
+        """The sets of lanes, as masks, that a guard tells apart; each lane, if data decides."""
         atoms = [a for a in self._atoms(s) if mentions(a, self.by_lane)]
         if not atoms or any(not names(a) <= set(_THREAD) for a in atoms):
             return {1 << lane for lane in range(32)}
