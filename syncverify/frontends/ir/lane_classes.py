@@ -29,7 +29,7 @@ class Elections:
     """A lane that no guard names, and ``another``; whether some role may both elect and distinguish lanes;
     whether a guard inside the elected lane's own code names lanes; ``by_number``: what that code does, if and
     how often, depends on the lane's number; ``meets_lanes``: it accesses memory in which lanes
-    have places of their own; ``behind``: sets of lanes that guards tell apart behind a branch that more than
+    have places of their own; ``behind``: sets of lanes that guards distinguish behind a branch that more than
     the thread decides, which a run that follows one way may not come to.
     """
 
@@ -76,7 +76,7 @@ def elections(kernel: n.Kernel, values: Mapping[str, int], grid: Grid) -> Electi
 
 
 def _behind(body: tuple[n.Stmt, ...], guards: _Guards, elected: frozenset[str]) -> set[int]:
-    """The sets of lanes, as masks, that guards tell apart behind branches that more than the thread decides.
+    """The sets of lanes, as masks, that guards distinguish behind branches that more than the thread decides.
 
     ``if N < 1000 { ... } else { if lane >= 16 { ... } }`` has the lanes below 16, and those from there on.
     """
@@ -213,7 +213,7 @@ class _Guards:
         return self.seen[id(s)]
 
     def sides(self, s: n.Stmt) -> set[int]:
-        """The sets of lanes, as masks, that a guard tells apart; each lane, if data decides."""
+        """The sets of lanes, as masks, that a guard distinguishes; each lane, if data decides."""
         atoms = [a for a in self._atoms(s) if mentions(a, self.by_lane)]
         if not atoms or any(not names(a) <= set(_THREAD) for a in atoms):
             return {1 << lane for lane in range(32)}
