@@ -24,9 +24,11 @@ from syncverify.checker.prover.rings.program import stage_parameters
 from syncverify.checker.prover.rings.prove_cases import NotFoundError, in_words, prove_kernel
 from syncverify.driver import by_kernel
 from syncverify.driver.certificates import RejectedError, dumps
+from syncverify.driver.explained import bare
 from syncverify.driver.files import SourceFile, certificates, recheck
 from syncverify.driver.ptx_check import kernel_task, reports_of
 from syncverify.driver.ptx_task import Checker
+from syncverify.driver.sought import sought
 from syncverify.driver.verdicts import run_system
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.ir.nodes import Kernel
@@ -46,10 +48,7 @@ def asked(
     out: list[KernelReport] = []
     for r in reports:
         if r.verdict is not Verdict.PROVED:
-            found = _by_events(source, facts, values, r) if r.verdict is Verdict.UNKNOWN else None
-            if found is not None and found.acceptance.kernel:
-                found = _followed(source, facts, values, found)
-            out.append(found if found is not None and found.acceptance.kernel else r)
+            out.append(_undecided(source, facts, values, r) if r.verdict is Verdict.UNKNOWN else r)
             continue
         if r.name in kernels:
             found = _by_protocol(kernels[r.name], r)
@@ -62,6 +61,22 @@ def asked(
             found = _by_judge(source, facts, values, r, before)
         out.append(found)
     return out
+
+
+def _undecided(
+    source: SourceFile, facts: LaunchFacts, values: Mapping[str, int], r: KernelReport
+) -> KernelReport:
+    """An undecided report, or the proof that the kernel accepts. Executions may contradict that proof as they
+    may any other's: a protocol does not hold what blocks count in global memory.
+    """
+    found = _by_events(source, facts, values, r)
+    if found is None or source.module is None or not found.acceptance.kernel:
+        return r
+    searched = sought(found, source.module)
+    if searched.verdict is not Verdict.PROVED:
+        return bare(searched)
+    found = _followed(source, facts, values, bare(searched))
+    return found if found.acceptance.kernel else r
 
 
 def _by_protocol(kernel: Kernel, r: KernelReport) -> KernelReport | None:

@@ -11,7 +11,7 @@ import pytest
 from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.checker.prover.rings import by_induction, prove_cases
 from syncverify.cli.main import run
-from syncverify.driver import files
+from syncverify.driver import acceptance, files
 from syncverify.driver.acceptance import asked
 from syncverify.driver.certificates import RejectedError, dumps, protocols, resealed
 from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts, facts_for
@@ -122,6 +122,16 @@ def test_what_the_search_leaves_undecided_the_kernel_may_accept() -> None:
     text = dumps(files.certificates(source, facts, {}, [found]))
     (done,) = files.recheck(text, "c.json", source, facts)
     assert done.judged
+
+
+def test_what_executions_contradict_stays_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A protocol does not hold all that executions show: they are asked as of any other proof."""
+    source, facts = files.read_source(RING_OF_PTX), LaunchFacts({"*": PTX_FACTS})
+    (plain,) = files.check_source(source, facts=facts, scope=ScopeKind.ALL, repairs=False)
+    left = replace(plain, verdict=Verdict.UNKNOWN, reason="an execution contradicts the proof")
+    monkeypatch.setattr(acceptance, "sought", lambda report, _: replace(report, verdict=Verdict.UNKNOWN))
+    (found,) = asked(source, facts, {}, [left])
+    assert found.verdict is Verdict.UNKNOWN
 
 
 def test_what_the_kernel_does_not_accept_stays_undecided(tmp_path: Path) -> None:
