@@ -100,10 +100,11 @@ class Backend:
         if isinstance(self.runner, ProvingRunner):
             return self._prove(module, inputs)
         # that cache keeps graphs by what they compute and by settings, of which a pass is one
-        patches, identity = dict(self.inductor), self._identity_for_caches(module, inputs)
+        text = _text(module, inputs) if self.cached else ""
+        patches, identity = dict(self.inductor), self._identity_for_caches(text, inputs)
         if identity is not None:
             patches["joint_custom_post_pass"] = identity
-            self._warm(identity, module, inputs)
+            self._warm(identity, text, inputs)
         kept = bool(config.enable_autograd_cache and identity is not None)
         with config.patch(enable_autograd_cache=kept), recomputed(), self._foreseen():
             return compile_fx(
@@ -111,16 +112,16 @@ class Backend:
                 config_patches=patches or None,
             )  # fmt: skip
 
-    def _warm(self, identity: Any, module: GraphModule, inputs: Sequence[Any]) -> None:
+    def _warm(self, identity: Any, graph: str, inputs: Sequence[Any]) -> None:
         """Begins processes that prove, where there will be something to prove."""
         warm = getattr(self.runner, "warm", None)
         devices = {x.device for x in inputs if isinstance(x, torch.Tensor)}
         if warm is None or self.use == NEVER or all(map(self.runner.why_not, devices)):
             return
-        if not compiled_before(identity, _text(module, inputs)):
+        if not compiled_before(identity, graph):
             warm()
 
-    def _identity_for_caches(self, module: GraphModule, inputs: Sequence[Any]) -> Any:
+    def _identity_for_caches(self, graph: str, inputs: Sequence[Any]) -> Any:
         """A pass that does nothing, and tells caches which backend this is; None: they keep nothing of it.
 
         Where proofs were late that are there now, it is another one, and the graph is compiled again.
@@ -138,7 +139,7 @@ class Backend:
         plain = cache_identity(settings)
         if plain is None or self.use != FASTER:
             return plain
-        self._graph = graph_key(plain, _text(module, inputs))
+        self._graph = graph_key(plain, graph)
         again = late.generation(self._graph)
         return cache_identity(f"{settings} {again}") if again else plain
 
