@@ -52,6 +52,7 @@ from syncverify.torch.runners import (
 )
 from syncverify.torch.trials import (
     ALONE_SECONDS,
+    SPENT,
     TUNED_PATIENCE,
     Limits,
     Patience,
@@ -220,7 +221,8 @@ class Backend:
             return compile_fx_inner(module, inputs, **settings)
         _as_compiled(module, inputs)
         lowered, report = lower_groups(self._groups(module), self.runner, self.use)
-        found = compile_fx_inner(lowered, inputs, **settings)
+        with SPENT.on("inductor"):
+            found = compile_fx_inner(lowered, inputs, **settings)
         again = self._again(module, report)
         forget_late()
         if again is not None:

@@ -13,7 +13,7 @@ from syncverify.codegen.cache import Cache
 from syncverify.gate.matmul import Matmul
 from syncverify.matmul import Schedule, product
 from syncverify.matmul.cards import CARDS, H100, H200, Card, card_of
-from syncverify.matmul.choose import candidates, choose, forms, menu, predicted, proved_soon, ranked
+from syncverify.matmul.choose import candidates, choose, filling, forms, menu, predicted, proved_soon, ranked
 from syncverify.matmul.cost import Facts, Processors, counted, crossing, tile_name
 from syncverify.matmul.estimate import COLUMNS, Launch, columns, estimated, formula, table
 from syncverify.matmul.lower import stages_of
@@ -84,6 +84,18 @@ def test_no_form_leaves_half_of_its_tiles_empty() -> None:
     assert not any(s.beside for s in plain)
 
 
+def test_tiles_fill_the_card() -> None:
+    """As many tiles as SMs, or nearly, of a width that the menu lacks, none of them shared, and K long."""
+    assert (128, 1, 80) in filling(128, 9856, 132) and (64, 1, 152) in filling(128, 9856, 132)
+    found = [s for s in menu(product(), sizes(128, 9856, 1024)) if (s.tile_m, s.tile_n) == (128, 80)]
+    assert {s.cluster for s in found} == {1, 2, 4} and {s.split_k for s in found} == {1}
+    assert all(s.tile_n != 80 for s in menu(product(), sizes(128, 9856, 960)))
+    for rows, blocks, width in filling(464, 14672, 132):
+        tiles = -(-464 // rows) * -(-14672 // width)
+        assert tiles <= 2 * blocks * 132 and width % 8 == 0
+    assert not filling(16384, 16384, 132)  # tiles for many turns
+
+
 def test_tiles_are_fitted_to_few_columns() -> None:
     """400 columns are three tiles of 136, and not four of 128."""
     found = menu(product(), sizes(5333, 400, 9728))
@@ -117,8 +129,8 @@ def test_blocks_of_an_sm_share_its_memory() -> None:
 
 @pytest.mark.parametrize(
     ("m", "n", "k", "layout", "split"),
-    [(4096, 2112, 7168, "KK", True), (304, 304, 30000, "KK", True), (8448, 8192, 8192, "KK", False),
-     (128, 7168, 2048, "KK", False)],
+    [(4096, 2112, 7168, "KK", False), (1024, 1024, 8192, "KK", True), (304, 304, 30000, "KK", True),
+     (8448, 8192, 8192, "KK", False), (128, 7168, 2048, "KK", False)],
 )  # fmt: skip
 def test_few_tiles_with_many_steps_are_shared(m: int, n: int, k: int, layout: str, split: bool) -> None:
     assert (choose(product(layout=layout), sizes(m, n, k), 132).split_k > 1) is split
