@@ -15,7 +15,7 @@ from torch.fx import GraphModule, Node
 from syncverify.base.cache_dir import digest
 from syncverify.base.source import InputError
 from syncverify.gate.proof_time import checked as checked_seconds
-from syncverify.torch import late, table
+from syncverify.torch import late, table, workers
 from syncverify.torch.attention import mend
 from syncverify.torch.candidate import (
     Candidate,
@@ -100,6 +100,8 @@ class Backend:
         mend(module)
         if isinstance(self.runner, ProvingRunner):
             return self._prove(module, inputs)
+        for device in _devices(inputs):
+            workers.begin(device)
         # that cache keeps graphs by what they compute and by settings, of which a pass is one
         text = _text(module, inputs) if self.cached else ""
         patches, identity = dict(self.inductor), self._identity_for_caches(text, inputs)
@@ -116,8 +118,7 @@ class Backend:
     def _warm(self, identity: Any, graph: str, inputs: Sequence[Any]) -> None:
         """Begins processes that prove, where there will be something to prove."""
         warm = getattr(self.runner, "warm", None)
-        devices = {x.device for x in inputs if isinstance(x, torch.Tensor)}
-        if warm is None or self.use == NEVER or all(map(self.runner.why_not, devices)):
+        if warm is None or self.use == NEVER or all(map(self.runner.why_not, _devices(inputs))):
             return
         if not compiled_before(identity, graph):
             warm()
@@ -283,6 +284,10 @@ def _kinds(value: Any) -> str:
     if isinstance(value, torch.Tensor):
         return f"{value.dtype} {value.device} {tuple(value.shape)} {value.stride()}"
     return str(value)
+
+
+def _devices(inputs: Sequence[Any]) -> set[torch.device]:
+    return {x.device for x in inputs if isinstance(x, torch.Tensor)}
 
 
 def _text(module: GraphModule, inputs: Sequence[Any]) -> str:

@@ -17,7 +17,7 @@ from torch.fx import GraphModule, Node
 
 from syncverify.base.cache_dir import digest
 from syncverify.gate import VerificationError
-from syncverify.torch import operators
+from syncverify.torch import operators, workers
 from syncverify.torch.candidate import Candidate, begin_proofs, operator_of, prove_ahead
 from syncverify.torch.choice import (
     Run,
@@ -49,7 +49,7 @@ log = logging.getLogger("syncverify.torch")
 _LEAST_SECONDS, _SECONDS, _SECONDS_OF_A_NODE = 1.5, 0.5, 0.0025
 #: What trials may take in all beside what Inductor takes, once it has compiled something; the part of the
 #: least seconds that each graph has in any case.
-_SHARE, _IN_ANY_CASE = 0.5, 1 / 3
+_SHARE, _IN_ANY_CASE = 0.9, 1 / 3
 #: Seconds that Inductor takes for a node, about.
 _INDUCTOR_OF_A_NODE = 0.0125
 #: From which factor on a kernel is so much slower in a context that it is tried in no other one.
@@ -332,6 +332,7 @@ class _Tried:
             _begin_plain(trial)
             return
         with self.left.free():
+            workers.wait(trial.device)
             _begin_plain(trial)
         _LOADED.add(trial.device)
 
