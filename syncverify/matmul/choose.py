@@ -43,7 +43,8 @@ MOST_FITTING = 5
 #: The narrowest of several side by side.
 LEAST_FITTED = 40
 #: Turns of blocks that tiles fill with the widths that are fitted to the SMs, and steps of a tile at least:
-#: K of 1024. Below they lose more than they gain (docs/choice.md).
+#: K of 1024. Below they lose more than they gain (docs/choice.md), and where B lies across K, as neighbours
+#: bring panels of 64 columns twice.
 FILLED_TURNS, LEAST_FILLED_STEPS = (1, 2), 16
 #: Blocks of a cluster, and whether they lie side by side: of all products, and of plain ones beside.
 _Clusters = tuple[tuple[Literal[1, 2, 4], bool], ...]
@@ -178,7 +179,7 @@ def launches(problem: Problem, sizes: Mapping[str, int], multiprocessors: int) -
         if by_columns and not staged:
             continue
         facts, key = Facts.of(p), _key(p, staged)
-        long = matrices(own) == 1 and steps_of(p.size, own) >= LEAST_FILLED_STEPS
+        long = p.b_t and matrices(own) == 1 and steps_of(p.size, own) >= LEAST_FILLED_STEPS
         filled = filling(own["M"], own["N"], multiprocessors) if long else ()
         every = (*_forms(*key, fitting(own["N"]), by_columns), *_filled_forms(*key, filled, by_columns))
         some = dict.fromkeys(f for f in every if _suits(f.schedule, p, own, multiprocessors))

@@ -49,7 +49,7 @@ log = logging.getLogger("syncverify.torch")
 _LEAST_SECONDS, _SECONDS, _SECONDS_OF_A_NODE = 1.5, 0.5, 0.0025
 #: What trials may take in all beside what Inductor takes, once it has compiled something; the part of the
 #: least seconds that each graph has in any case.
-_SHARE, _IN_ANY_CASE = 0.9, 1 / 3
+_SHARE, _IN_ANY_CASE = 0.5, 1 / 3
 #: Seconds that Inductor takes for a node, about.
 _INDUCTOR_OF_A_NODE = 0.0125
 #: From which factor on a kernel is so much slower in a context that it is tried in no other one.
@@ -108,7 +108,7 @@ class _Trial:
 
     ``owner`` has its nodes. ``plain`` is Inductor's code until the kernels are timed, ``arms`` its code with
     kernels. ``why_not``: why it is not worth it, or what went wrong. ``refused``: by place, why a member has
-    no kernel.
+    no kernel; ``left_out``: why it is not tried.
     """
 
     key: str
@@ -121,6 +121,7 @@ class _Trial:
     arms: dict[str, Run] = field(default_factory=dict)
     why_not: str = ""
     refused: dict[int, str] = field(default_factory=dict)
+    left_out: dict[int, str] = field(default_factory=dict)
 
     @cached_property
     def nodes(self) -> GraphModule:
@@ -262,7 +263,7 @@ def _taken(trials: Mapping[str, _Trial], placed: Iterable[tuple[str, list[Candid
     for key, members in placed:
         trial = trials[key]
         for place, c in enumerate(members):
-            why_not = trial.why_not or trial.refused.get(place, "")
+            why_not = trial.why_not or trial.refused.get(place, trial.left_out.get(place, ""))
             if why_not or trial.times is None:
                 c.region.note(why_not or "it could not be timed")
                 continue
@@ -416,8 +417,12 @@ def _demand_promise(trial: _Trial) -> None:
     Example: a softmax of 65536 rows in attention takes 490 us, where Inductor's code takes 220. T5 has it in
     six contexts, each of which would be compiled three times.
     """
-    if not trial.of_a_library and all(_computes(c) in _SLOW for c in trial.members):
+    if all(_slow(trial, c) for c in trial.members):
         raise SlowerError(_SLOW_ELSEWHERE)
+
+
+def _slow(trial: _Trial, c: Candidate) -> bool:
+    return not trial.of_a_library and _computes(c) in _SLOW
 
 
 def _note_slow(trial: _Trial) -> None:
@@ -469,6 +474,9 @@ def _begin_kernels(trial: _Trial, runner: Runner) -> None:
     """Lets Inductor compile a context with kernels for some regions; RefusedError where none has one."""
     ops: dict[int, Any] = {}
     for place, c in enumerate(trial.members):
+        if _slow(trial, c):
+            trial.left_out[place] = _SLOW_ELSEWHERE
+            continue
         try:
             ops[place] = operator_of(c, runner)
         except (RefusedError, UnfitError) as e:

@@ -89,7 +89,8 @@ def test_tiles_fill_the_card() -> None:
     assert (128, 1, 80) in filling(128, 9856, 132) and (64, 1, 152) in filling(128, 9856, 132)
     found = [s for s in menu(product(), sizes(128, 9856, 1024)) if (s.tile_m, s.tile_n) == (128, 80)]
     assert {s.cluster for s in found} == {1, 2, 4} and {s.split_k for s in found} == {1}
-    assert all(s.tile_n != 80 for s in menu(product(), sizes(128, 9856, 960)))
+    for layout, k in (("KK", 960), ("KN", 1024)):
+        assert all(s.tile_n != 80 for s in menu(product(layout=layout), sizes(128, 9856, k)))
     for rows, blocks, width in filling(464, 14672, 132):
         tiles = -(-464 // rows) * -(-14672 // width)
         assert tiles <= 2 * blocks * 132 and width % 8 == 0
