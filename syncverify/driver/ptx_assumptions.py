@@ -7,6 +7,7 @@ from typing import Any
 
 from syncverify.base.diagnostics import Diagnostic, Policy, Severity
 from syncverify.base.kernel_names import base_name
+from syncverify.checker.kernel.exact.state import LEFT_ALONE
 from syncverify.frontends.ptx.analysis.counted_blocks import read_by_the_last, used_counts
 from syncverify.frontends.ptx.analysis.global_uses import used_in_global
 from syncverify.frontends.ptx.analysis.handover_detection import (
@@ -280,6 +281,12 @@ def of_overlaps(facts: PtxFacts, program: Program) -> list[str]:
         if x in last
         for name in _named(facts, program, [x])
     ]
+
+
+def of_the_grid_before(program: Program) -> list[str]:
+    """That accesses ahead of a wait for the grid before are not to what that grid writes, or reads."""
+    lines = sorted({program.module.span(program.body[k]).line for k in program.before_the_wait})
+    return [f"line {line}: {LEFT_ALONE}" for line in lines]
 
 
 def _through_maps(program: Program) -> list[str]:

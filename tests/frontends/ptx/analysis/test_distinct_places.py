@@ -228,7 +228,7 @@ ON: bar.sync 0; mad.lo.s32 %r40, %r20, 4, %r4; @%p1 st.shared.u32 [%r40+{more}],
 
 
 def test_no_barrier_orders_what_they_stored_who_left() -> None:
-    """Ranks of the one warp are those of the other and 32, behind a barrier that the other does not come to."""
+    """Places of the second warp may be those of the first, and 32 behind them."""
     here = LEAVES.format(more=128)
     assert _found(_text(_scan(), here)) is None
     stays = here.replace("ret;", "bar.sync 0; ret;")
