@@ -244,14 +244,16 @@ def of_overlaps(facts: PtxFacts, program: Program) -> list[str]:
     index = {p.name for p in program.function.params}
     reads, writes, combines = dict[str, int](), dict[str, int](), dict[str, int]()
     uses = {"reads": reads, "writes": writes, "combines": combines}
-    counted = read_by_the_last(flow, used_counts(flow), program.origins)
+    counts = used_counts(flow)
+    counted = read_by_the_last(flow, counts, program.origins)
     last: dict[str, tuple[int, int]] = {}
 
     def line(k: int) -> int:
         return program.module.span(program.body[k]).line
 
     for k, i in enumerate(program.body):
-        use = None if k in followed or flow.block_of[k] not in flow.reached else used_in_global(i)
+        here = k not in followed and k not in counts and flow.block_of[k] in flow.reached
+        use = used_in_global(i) if here else None
         for place in program.origins.of(use[1]) if use is not None else ():
             if use is None or place.rpartition("+")[0] not in index:
                 continue
