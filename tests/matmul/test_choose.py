@@ -51,6 +51,22 @@ def test_a_cluster_of_four_for_which_the_card_has_no_room_comes_in_a_second_turn
     assert not waits or chosen.cluster < 4
 
 
+def test_sixteen_clusters_of_four_are_crowded_where_memory_limits() -> None:
+    """48 x 7936 x 9024: 62 tiles of 128 columns in clusters of four, of which an H200 takes 1.37 as long."""
+    schedule = Schedule(tile_m=64, tile_n=128, consumers=1, pending=1, cluster=4, beside=True)
+    even = replace(H200, crowded=1.0)
+
+    def factor(m: int, n: int, k: int, s: Schedule = schedule) -> float:
+        return predicted(product(), s, sizes(m, n, k), 132) / predicted(
+            product(), s, sizes(m, n, k), 132, even
+        )
+
+    assert factor(48, 7936, 9024) == pytest.approx(1.35)
+    assert factor(48, 7680, 9024) == 1.0  # 15 clusters
+    assert factor(48, 7936, 9024, replace(schedule, cluster=1)) == 1.0
+    assert factor(2048, 512, 4096, replace(schedule, tile_m=128, consumers=2, pending=0)) == 1.0  # products
+
+
 def test_warpgroups_that_take_turns_are_tuned_with_laps_that_fit_and_from_anywhere() -> None:
     for k, laps in ((256, "odd"), (512, "even")):
         found = [s for s in candidates(product(), sizes(16384, 16384, k), 132, 30) if s.pingpong]
