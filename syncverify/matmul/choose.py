@@ -181,7 +181,10 @@ def launches(problem: Problem, sizes: Mapping[str, int], multiprocessors: int) -
         facts, key = Facts.of(p), _key(p, staged)
         long = p.b_t and matrices(own) == 1 and steps_of(p.size, own) >= LEAST_FILLED_STEPS
         filled = filling(own["M"], own["N"], multiprocessors) if long else ()
-        every = (*_forms(*key, fitting(own["N"]), by_columns), *_filled_forms(*key, filled, by_columns))
+        every = (
+            *_forms(*key, fitting(own["N"]), by_columns),
+            *_filled_forms(key, filled, by_columns=by_columns),
+        )
         some = dict.fromkeys(f for f in every if _suits(f.schedule, p, own, multiprocessors))
         found += [Launch(facts, f.schedule, f.stages, own) for f in some]
     return found
@@ -264,13 +267,12 @@ def _forms(
 
 @lru_cache(maxsize=256)
 def _filled_forms(
-    b_t: bool, prologue: bool, outputs: tuple[int, ...], rights: int, staged: bool,
-    filled: tuple[tuple[int, int, int], ...], by_columns: bool,
-) -> tuple[_Form, ...]:  # fmt: skip
+    key: _Key, filled: tuple[tuple[int, int, int], ...], *, by_columns: bool
+) -> tuple[_Form, ...]:
     """The forms of tiles whose widths are fitted to the SMs (``filling``); blocks share none of them."""
-    tiles = _filled(rights, filled, by_columns)
-    found = _made(b_t, prologue, list(outputs), rights, staged, tiles, splits=False)
-    return tuple(found)
+    b_t, prologue, outputs, rights, staged = key
+    tiles = _filled(rights, filled, by_columns=by_columns)
+    return tuple(_made(b_t, prologue, list(outputs), rights, staged, tiles, splits=False))
 
 
 def _tiles(rights: int, widths: tuple[int, ...], by_columns: bool) -> Iterator[Schedule]:
@@ -286,7 +288,7 @@ def _tiles(rights: int, widths: tuple[int, ...], by_columns: bool) -> Iterator[S
                 yield Schedule(m, n, consumers, registers=own, resident=resident, by_columns=by_columns)
 
 
-def _filled(rights: int, filled: tuple[tuple[int, int, int], ...], by_columns: bool) -> Iterator[Schedule]:
+def _filled(rights: int, filled: tuple[tuple[int, int, int], ...], *, by_columns: bool) -> Iterator[Schedule]:
     """Tiles of widths that are fitted to the SMs, each with the rows that it is fitted for."""
     for m, consumers, registers, resident, _ in FITTED if rights == 1 else ():
         for n in [n for rows, blocks, n in filled if (rows, blocks) == (m, resident)]:
@@ -296,7 +298,7 @@ def _filled(rights: int, filled: tuple[tuple[int, int, int], ...], by_columns: b
 
 def _made(
     b_t: bool, prologue: bool, outputs: list[int], rights: int, staged: bool, tiles: Iterator[Schedule],
-    splits: bool = True,
+    *, splits: bool = True,
 ) -> Iterator[_Form]:  # fmt: skip
     for tile in tiles:
         if tile.tile_n % 8 or (rights > 1 and tile.tile_n % (16 if b_t else 64)):
