@@ -368,7 +368,9 @@ class _Budget:
         """What is done here does not count."""
         began = time.monotonic()
         yield
-        self._until += time.monotonic() - began
+        took = time.monotonic() - began
+        self._until += took
+        SPENT.trials -= took
 
 
 def _trials(
