@@ -83,7 +83,7 @@ from syncverify.frontends.ptx.decode.table import decode, refused
 from syncverify.frontends.ptx.decode.wmma import moves_matrix, stores_matrix
 from syncverify.frontends.ptx.flow.asserts import SILENT, called, stops
 from syncverify.frontends.ptx.flow.control_flow import Flow
-from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Mem, Module, Reg, Special
+from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Mem, Module, Operand, Reg, Special
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 from syncverify.frontends.ptx.syntax.printer import instruction_text
 from syncverify.frontends.ptx.syntax.types import RANK, width
@@ -496,11 +496,30 @@ class Plan:
         """Whether who comes through a block of a loop has executed a barrier or collective since it was last
         there, with the mask that all have: what the block does belongs to a turn in which it took part."""
         home = self.flow.block_of[k]
-        if self.body[k].guard is not None or not _names_the_same(self.body[k]):
+        if self.body[k].guard is not None or not self._names_the_same(self.body[k]):
             return False
         if not self.flow.dominates(home, at) or home not in self._behind(at):
             return False
         return home == at or at not in self._behind(at, home)
+
+    def _names_the_same(self, i: Instr) -> bool:
+        """Whether a barrier of the block, or a collective, is for the same threads each time: a number in the
+        text says which. Lanes that name others at one instruction may not have met those that wait there."""
+        if i.op in BARRIERS and "warp" not in i.mods:
+            return len(i.operands) == 1 and isinstance(i.operands[0], Imm)
+        return bool(i.operands) and self._is_number(i.operands[-1])
+
+    def _is_number(self, op: Operand) -> bool:
+        """Whether an operand is a number in the text, or a register that holds nothing else."""
+        if not isinstance(op, Reg):
+            return isinstance(op, Imm)
+        writers = [i for i in self.body if op.name in results(i)]
+        return len(writers) == 1 and (
+            writers[0].op == "mov"
+            and writers[0].guard is None
+            and isinstance(writers[0].operands[0], Reg)
+            and isinstance(writers[0].operands[1], Imm)
+        )
 
     def _behind(self, at: int, around: int = -1) -> set[int]:
         """The blocks that a block comes to, not through another."""
@@ -882,14 +901,6 @@ _DOES = frozenset(
 def _does(i: Instr) -> bool:
     """Whether an instruction does something that others may see, or sees what they do."""
     return i.op in _DOES and not (i.op in ("ld", "st") and "local" in i.mods)
-
-
-def _names_the_same(i: Instr) -> bool:
-    """Whether a barrier of the block, or a collective, is for the same threads each time: the text says which.
-    Lanes that name others at one instruction may not have met the lanes that still wait there."""
-    if i.op in BARRIERS and "warp" not in i.mods:
-        return len(i.operands) == 1 and isinstance(i.operands[0], Imm)
-    return bool(i.operands) and isinstance(i.operands[-1], Imm)
 
 
 def _in_global(i: Instr) -> bool:
