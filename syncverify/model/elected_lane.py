@@ -19,11 +19,13 @@ class ElectedLane:
     """A lane that is elected.
 
     ``tried``: the lanes, as a mask, of all systems that differ by this alone; every lane, where those left
-    out are known to do the same as one of them.
+    out are known to do the same as one of them. ``of_one_mask``: whether it matters if an election of other
+    lanes of the warp, which cannot choose it, chooses another one than the lowest.
     """
 
     lane: int
     tried: int = EVERY
+    of_one_mask: bool = False
 
     def unrepresented(self, lanes: int) -> Reason | None:
         """Why lanes that no branch distinguishes need not do, each elected, what some tried lane does.
@@ -43,17 +45,18 @@ LOWEST = ElectedLane(0)
 NOBODY = ElectedLane(WARP)
 
 
-def each_of(lanes: Iterable[int], *, all_needed: bool) -> list[ElectedLane]:
+def each_of(lanes: Iterable[int], *, all_needed: bool, of_one_mask: bool = False) -> list[ElectedLane]:
     """Some lanes, one after the other. ``all_needed``: lanes that are left out have to be represented."""
     found = list(dict.fromkeys(lanes))
     tried = sum(1 << lane for lane in found) if all_needed else EVERY
-    return [ElectedLane(lane, tried) for lane in found]
+    return [ElectedLane(lane, tried, of_one_mask) for lane in found]
 
 
 def of_all(choices: Iterable[Sequence[ElectedLane]]) -> list[ElectedLane]:
     """Each lane of some choices; those left out are represented where they are so in one of them."""
     every = [x for one in choices for x in one]
-    return each_of((x.lane for x in every), all_needed=any(x.tried != EVERY for x in every))
+    needed, one_mask = any(x.tried != EVERY for x in every), any(x.of_one_mask for x in every)
+    return each_of((x.lane for x in every), all_needed=needed, of_one_mask=one_mask)
 
 
 __all__ = ["EVERY", "LOWEST", "NOBODY", "WARP", "ElectedLane", "each_of", "of_all"]

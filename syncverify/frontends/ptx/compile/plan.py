@@ -732,11 +732,20 @@ class Plan:
 
     def elects_in_parts(self, block: Sequence[int]) -> bool:
         """Whether a part of a warp may elect a lane by itself."""
-        whole, body = self.uniformity(block).whole, self.flow.body
-        reached = (
-            k for b in self.flow.reached for k in range(self.flow.blocks[b].lo, self.flow.blocks[b].hi)
-        )
-        return any(body[k].op == "elect" and not whole(body[k].operands[1], k) for k in reached)
+        whole = self.uniformity(block).whole
+        return any(not whole(i.operands[1], k) for k, i in self._elects())
+
+    def elects_by_several_masks(self, block: Sequence[int]) -> bool:
+        """Whether parts of a warp, or a part and all of it, may elect lanes that differ."""
+        masks = {i.operands[1] for _, i in self._elects()}
+        alike = len(masks) == 1 and all(isinstance(m, Imm) for m in masks)
+        return self.elects_in_parts(block) and not alike
+
+    def _elects(self) -> Iterator[tuple[int, Instr]]:
+        """The elections that are reached."""
+        for b in self.flow.reached:
+            span = range(self.flow.blocks[b].lo, self.flow.blocks[b].hi)
+            yield from ((k, self.flow.body[k]) for k in span if self.flow.body[k].op == "elect")
 
     @property
     def rests_on(self) -> frozenset[tuple[int, str]]:

@@ -457,6 +457,8 @@ class ClassContext:
             return 0, 0
         if why := elected.unrepresented(self.mask):
             raise Opaque(why)
+        if elected.of_one_mask and m != self.warp_lanes and not m >> elected.lane & 1:
+            raise Opaque(Reason("parts of a warp elect lanes whose numbers matter", Cause.UNSUPPORTED))
         lane = elected.lane if m >> elected.lane & 1 else (m & -m).bit_length() - 1
         return lane, per_lane([int(i == lane) for i in range(WARP)])
 

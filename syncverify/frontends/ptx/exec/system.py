@@ -467,7 +467,8 @@ def elected_lanes(
     }
     by_number = found.announced or found.nested or any(of_lanes[k] for k in found.alone)
     if by_number or program.elects_in_parts(launch.block):
-        return each_of(range(WARP), all_needed=True)
+        several = by_number and program.elects_by_several_masks(launch.block)
+        return each_of(range(WARP), all_needed=True, of_one_mask=several)
     apart = any(of_lanes.values())
     if not (found.named or apart):
         return [LOWEST]

@@ -123,3 +123,14 @@ def test_lanes_that_part_late_are_elected_too(leaves_out: str, verdict: str) -> 
     text = LATE.replace("FROM", leaves_out)
     (report,) = syncverify.check(text, facts=facts, policy=Policy.STRICT, advice=False)
     assert str(report.verdict) == verdict
+
+
+HALVES = """setp.lt.u32 %p2, %r1, 16; @!%p2 bra H;
+elect.sync %r5|%p1, 0xffff; setp.eq.u32 %p3, %r5, 5; selp.u32 %r6, 0, 4, %p3; add.u32 %r6, %r6, %r3;
+@%p1 st.shared.u32 [%r6], %r0; bra E;
+H: elect.sync %r7|%p4, 0xffff0000; setp.eq.u32 %p5, %r7, 20; selp.u32 %r8, 0, 8, %p5; add.u32 %r8, %r8, %r3;
+@%p4 st.shared.u32 [%r8], %r0; E:"""
+
+
+def test_halves_of_a_warp_that_go_wrong_for_one_pair_of_lanes_are_not_proved() -> None:
+    assert judged(HALVES, Policy.STRICT)[0] == "unknown"
