@@ -31,7 +31,8 @@ class Elections:
     whether a guard inside the elected lane's own code names lanes; ``by_number``: what that code does, if and
     how often, depends on the lane's number; ``meets_lanes``: it may be the only one at a place that it
     accesses by itself; ``behind``: sets of lanes that guards distinguish behind a branch that more than the
-    thread decides, which a run that follows one way may not come to.
+    thread decides, which a run that follows one way may not come to; ``pairs``: what several warps do depends
+    on the numbers of the lanes that each of them elects.
     """
 
     free: int
@@ -41,6 +42,7 @@ class Elections:
     meets_lanes: bool = False
     another: int = 0
     behind: tuple[int, ...] = ()
+    pairs: bool = False
 
 
 def elections(kernel: n.Kernel, values: Mapping[str, int], grid: Grid) -> Elections:
@@ -58,15 +60,21 @@ def elections(kernel: n.Kernel, values: Mapping[str, int], grid: Grid) -> Electi
     elected = frozenset(s.name for s in statements(kernel.body) if isinstance(s, n.Elect))
     inside = {id(s): s for s in _of_elected(kernel.body, elected)}
     varying = varying_names(kernel.body, LANE_BUILTINS) | guards.by_lane
+    places = Places(kernel, grid, varying, guards.known)
+    by_number = {
+        key
+        for key, s in inside.items()
+        if guards.decided(s) or any(mentions(e, varying) for e in _placing(s))
+    }
     return Elections(
         free,
         _both(kernel.body, guards),
         _nested(kernel.body, guards, elected),
-        any(mentions(e, varying) for s in inside.values() for e in _placing(s))
-        or any(guards.decided(s) for s in inside.values()),
-        Places(kernel, grid, varying, guards.known).meet_alone(inside),
+        bool(by_number),
+        places.meet_alone(inside),
         another,
         tuple(sorted(_behind(kernel.body, guards, elected))),
+        places.agents_of(by_number) > 1,
     )
 
 

@@ -50,6 +50,11 @@ class Places:
         lanes = {a for s, a in every if id(s) not in inside and not isinstance(s, _TOGETHER)}
         return any(a.conflicts(b) and self._alone(a, b) for b in lanes if self._varies(b) for a in elected)
 
+    def agents_of(self, some: Collection[int]) -> int:
+        """How many warps of a cluster may execute some statements, given by identity."""
+        warps = frozenset[int]().union(*(w for s, w in self._with_warps() if id(s) in some))
+        return len(warps) * self.grid.ctas
+
     def _with_warps(self) -> Iterator[tuple[n.Stmt, frozenset[int]]]:
         """Statements that are no others' body, with the warps that may execute them."""
         work: list[tuple[Iterable[n.Stmt], frozenset[int]]] = [

@@ -15,7 +15,7 @@ from syncverify.frontends.ir.flag_chain import Moved, flag_tensors, placed, two_
 from syncverify.frontends.ir.flatten_counters import with_flat_counters
 from syncverify.frontends.ir.lane_classes import elections
 from syncverify.frontends.ir.slice_silent import sliced
-from syncverify.frontends.ir.systems import IrSystem, elected_lanes
+from syncverify.frontends.ir.systems import PAIRS, IrSystem, elected_lanes
 from syncverify.frontends.ir.tables import Tables, synchronizes_globally, tables
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import Binary, Expr, Int, evaluate, names
@@ -119,6 +119,8 @@ class _OpenLaunch:
     ) -> Iterator[IrSystem]:
         """One system for each choice of elected lane, of blocks that are ``here``."""
         choice = elections(self.kernel, self.known, self.grid)
+        if choice.pairs:
+            raise NotConcrete(PAIRS)
         for lane in elected_lanes(program, self.grid, cluster, choice, self.symbols, here):
             yield IrSystem.fresh(program, self.grid, dict(self.values), cluster, lane, "", self.symbols, here)
 

@@ -55,6 +55,7 @@ _DISCOVERY = 50_000
 _SIZED_DISCOVERY = 500  # where a size is symbolic, and the run need not end
 NO_SYMBOLS: Mapping[str, Any] = {}
 NO_PLACES: Mapping[int, Mapping[str, Any]] = {}
+PAIRS = "what several warps do depends on the numbers of the lanes that they elect: pairs are not tried"
 _POLLS = (Ev.POLL, Ev.POLL_TOKEN)
 
 
@@ -93,6 +94,8 @@ def _systems(
     for cluster in firsts:
         for lane in elected_lanes(program, grid, cluster, choice):
             yield IrSystem.fresh(program, grid, known, cluster, lane, source_hash)
+    if choice.pairs:
+        yield Unanalysable(PAIRS, kernel.span)
 
 
 def _block_groups(
@@ -112,6 +115,8 @@ def _block_groups(
         return Program(kernel, values, tables(kernel, known, clusters, True))
 
     alone, choice = program(1), elections(kernel, known, grid)
+    if choice.pairs:
+        yield Unanalysable(PAIRS, kernel.span)
     lanes = elected_lanes(alone, grid, 0, choice)
     try:
         for lane in lanes:

@@ -117,6 +117,37 @@ def test_lanes_that_part_behind_a_branch_on_a_size_are_elected(guard: str, verdi
     assert str(report.verdict) == verdict
 
 
+OF_TWO_WARPS = """kernel k {{
+ launch grid [1] block [64]
+ shared a : f32[64]
+ elect p
+ let x = lane
+ role one warps 0..1 {{
+  if p {{
+   if x == 5 {{
+    st.shared a[0], 1.0
+   }}
+  }}
+ }}
+ role two warps 1..2 {{
+  if p {{
+   if {guard} {{
+    st.shared a[0], 2.0
+   }}
+  }}
+ }}
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("guard", "verdict"), [("x == 5", "refuted"), ("x == 20", "unknown"), ("warp == 20", "proved")]
+)
+def test_pairs_of_lanes_that_two_warps_elect_are_not_proved_one_by_one(guard: str, verdict: str) -> None:
+    (report,) = syncverify.check(OF_TWO_WARPS.format(guard=guard), advice=False)
+    assert str(report.verdict) == verdict
+
+
 def test_partial_last_warp() -> None:
     assert classes("bulk.commit", "launch grid [1] block [33]") == ["warp0.lanes0-31", "warp1.lanes0"]
 
