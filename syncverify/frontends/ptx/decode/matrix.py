@@ -19,6 +19,7 @@ from syncverify.frontends.ptx.decode.parts import (
     immediate,
     malformed,
     next_array,
+    promised,
     registers,
     window,
 )
@@ -166,6 +167,7 @@ def _outside(ctx: Context, site: int, operands: Sequence[Sequence[Footprint]]) -
         wrong = next_array(ctx, site, f.intervals, 2 * n + side)
         if wrong is not None:
             return (fault(site, "SV114", f"a matrix descriptor: {wrong}"),)
+        promised(ctx, lo, hi - lo, _ROW_BYTES, "what a matrix descriptor names")
     return ()
 
 
@@ -251,6 +253,8 @@ def _matrix_rows(ctx: Context, site: int, faults: list[Event], value: Value, spa
     if bad is not None:
         text = f"{what} at byte {bad} of shared memory is not {_ROW_BYTES}-byte aligned"
         faults.append(fault(site, "SV701", text))
+    for _, lo in places if bad is None else ():
+        promised(ctx, lo, _ROW_BYTES, _ROW_BYTES, f"each row of {what}")
     least, most = ctx.shared_start, ctx.shared_end - _ROW_BYTES
     outside = next((lo for _, lo in places if not least <= lo <= most), None)
     if outside is not None:

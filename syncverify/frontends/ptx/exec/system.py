@@ -87,7 +87,7 @@ class PtxSystem(SymbolicSystem):
         if program.flags.turns and launch.space is not None:
             raise NotConcrete("who comes when to a lock or counter in shared memory is compared in numbers")
         if like is None:
-            laid = layout(program.module, program.function, launch.dynamic)
+            laid = layout(program.module, program.function, launch.dynamic, spaced=program.room_for_arrays)
             tables = Tables(
                 program.module,
                 program.function,
