@@ -79,7 +79,7 @@ def _outside(flow: Flow, k: int, variables: Sequence[Variable]) -> Effect | None
     whole = not size & (size - 1)
     named = _named(flow, k, at)
     if named is None:
-        text = unpromised(v, size) if whole else None
+        text = unpromised(v, size) if whole and v.space == "global" else None
         return None if text is None else undecided(text)
     first = named.offset
     if first < 0 or first + size > v.size:

@@ -167,7 +167,7 @@ def _outside(ctx: Context, site: int, operands: Sequence[Sequence[Footprint]]) -
         wrong = next_array(ctx, site, f.intervals, 2 * n + side)
         if wrong is not None:
             return (fault(site, "SV114", f"a matrix descriptor: {wrong}"),)
-        promised(ctx, lo, hi - lo, _ROW_BYTES, "what a matrix descriptor names")
+        promised(ctx, lo, _ROW_BYTES, "what a matrix descriptor names")
     return ()
 
 
@@ -254,7 +254,7 @@ def _matrix_rows(ctx: Context, site: int, faults: list[Event], value: Value, spa
         text = f"{what} at byte {bad} of shared memory is not {_ROW_BYTES}-byte aligned"
         faults.append(fault(site, "SV701", text))
     for _, lo in places if bad is None else ():
-        promised(ctx, lo, _ROW_BYTES, _ROW_BYTES, f"each row of {what}")
+        promised(ctx, lo, _ROW_BYTES, f"each row of {what}")
     least, most = ctx.shared_start, ctx.shared_end - _ROW_BYTES
     outside = next((lo for _, lo in places if not least <= lo <= most), None)
     if outside is not None:

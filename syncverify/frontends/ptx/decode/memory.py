@@ -173,7 +173,7 @@ def _misplaced(
     for lo in set(offsets):
         if lo % unit:
             return "SV701", f"byte {lo} of shared memory is not {size}-byte aligned"
-        promised(ctx, lo, size, unit, f"an access of {size} bytes")
+        promised(ctx, lo, unit, f"an access of {size} bytes")
         if lo < ctx.shared_start or lo + size > ctx.shared_end:
             where = f"{ctx.shared_start}..{ctx.shared_end - 1}"
             return "SV114", f"bytes {lo}..{lo + size - 1} lie outside shared memory, {where}"
@@ -226,8 +226,9 @@ def _aligned_somewhere(a: Access, ctx: Context, site: int, places: Iterable[Rang
         arrays = ctx.arrays if own is None else (own,)
         loose = {x[:3] for x in ctx.declared if x[3] % unit}
         if not whole or loose.issuperset(arrays):
-            low, high = (r.lo, r.lo + r.size) if own is None else own[:2]
-            promised(ctx, low, high - low, unit, what)
+            for low, high, *_ in arrays:
+                if low < r.lo + r.size and r.lo < high:
+                    promised(ctx, low, unit, what)
 
 
 @lru_cache(maxsize=512)

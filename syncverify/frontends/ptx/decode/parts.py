@@ -199,11 +199,11 @@ def not_promised(what: str, unit: int, name: str, align: int) -> str:
     )
 
 
-def promised(ctx: Context, at: int, size: int, unit: int, what: str) -> None:
-    """Opaque where bytes that have to be aligned lie in a static variable whose declared alignment is less:
-    where it is placed is the assembler's choice, so nothing promises that they are."""
+def promised(ctx: Context, at: int, unit: int, what: str) -> None:
+    """Opaque where a byte that has to be aligned lies in a static variable whose declared alignment is less:
+    where it is placed is the assembler's choice, so nothing promises that it is."""
     for lo, hi, name, align in ctx.declared:
-        if align % unit and lo < at + size and at < hi:
+        if align % unit and lo <= at < hi:
             raise Opaque(not_promised(what, unit, name, align))
 
 
@@ -226,7 +226,7 @@ def region(ctx: Context, site: int, faults: list[Event], value: Value, space: st
             text = f"{what} at byte {lo} of shared memory is not {unit}-byte aligned"
             faults.append(fault(site, "SV701", text))
             break
-        promised(ctx, lo, size, unit, what)
+        promised(ctx, lo, unit, what)
     for lo in r.each():
         if lo < ctx.shared_start or lo + size > ctx.shared_end:
             where = f"{ctx.shared_start}..{ctx.shared_end - 1}"
@@ -281,7 +281,7 @@ def barrier_at(ctx: Context, site: int, faults: list[Event], value: Value, space
         # PTX ISA, mbarrier: size and alignment of the object.
         faults.append(fault(site, "SV701", f"the mbarrier at byte {offset} is not 8-byte aligned"))
         return -1, cta, offset
-    promised(ctx, offset, 8, 8, "the mbarrier")
+    promised(ctx, offset, 8, "the mbarrier")
     if offset < ctx.shared_start or offset + 8 > ctx.shared_end:
         text = f"the mbarrier at byte {offset} leaves shared memory, {ctx.shared_start}..{ctx.shared_end - 1}"
         faults.append(fault(site, "SV208", text))

@@ -133,7 +133,7 @@ def _word(ctx: Context, a: Access, at: Value) -> tuple[int, int]:
     cta, offset = ctx.shared(ctx.number(at, "the address of a flag"), a.space, "the address of a flag")
     if cta != ctx.cta or offset % a.size or not ctx.shared_start <= offset <= ctx.shared_end - a.size:
         raise Opaque("a spin on a word that does not lie in the shared memory of its block")
-    promised(ctx, offset, a.size, a.size, "the word")
+    promised(ctx, offset, a.size, "the word")
     return cta, offset
 
 

@@ -79,8 +79,7 @@ def decode_wmma(instr: Instr) -> Decoded | None:
         wrong = next_array(ctx, site, pieces)
         if wrong is not None:
             return [meeting(ctx, site), fault(site, "SV114", f"{what}: {wrong}")]
-        for low, high in pieces:
-            promised(ctx, low, high - low, unit, what)
+        promised(ctx, pieces[0][0], unit, what)
         fp = ctx.footprint(Footprint(cta, pieces))
         access: Event = (Ev.WRITE, site, fp) if stores else (Ev.READ, site, fp, ctx.read_handle())
         return [meeting(ctx, site), access]
