@@ -87,9 +87,9 @@ def layout(module: Module, function: Function, dynamic: int | None, *, spaced: i
             at = _up(at, v.align)
             shared[v.name] = at
             names.append((at, at + v.size, base_name(v.name)))
-            declared.append((*names[-1], v.align))
+            declared += [] if v.placed else [(*names[-1], v.align)]
             at += v.size + gap
-    static = at - SHARED_BASE - gap * len(declared)
+    static = at - SHARED_BASE - gap * len(names)
     limit = at - static + shared_bytes(module.target)
     dynamic_variables = [v for v in late if v.extern or not v.size]
     if first := next((v for v in dynamic_variables if v.name in used), None):
@@ -100,7 +100,7 @@ def layout(module: Module, function: Function, dynamic: int | None, *, spaced: i
         end = limit if dynamic is None else at + dynamic
         names.append((shared[first.name], end, base_name(first.name)))
     else:
-        end = at - (gap if declared else 0) if dynamic is None else at + dynamic
+        end = at - (gap if names else 0) if dynamic is None else at + dynamic
     counts = Counter(name for _, _, name in names)
     mangled = {at: name for name, at in shared.items()}
     names = [(a, b, name if counts[name] == 1 else mangled[a]) for a, b, name in names]
