@@ -342,6 +342,7 @@ class _Replay:
         if len(state.run.trace) >= MOST_EVENTS:
             raise TooManyEvents("a run is too long")
         if isinstance(event[2:] and event[2], Trap):
+            self.met.stopped.setdefault(self.system.info.sites[event[1]].span.line, event[2])
             raise AssumedUnreachable
         if event[0] == Ev.UNKNOWN:
             raise NotConcrete(str(event[2]))

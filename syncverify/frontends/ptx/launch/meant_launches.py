@@ -57,6 +57,11 @@ def asks_extents(function: Function) -> bool:
     return False
 
 
+def asks_places(function: Function) -> bool:
+    """Whether a text asks about some axis: then any number of blocks is meant along it."""
+    return any(_asks(function, axis) for axis in _AXES)
+
+
 def meant_axes(function: Function) -> tuple[str, ...]:
     """The axes along which a text asks where a block is, or how many there are; ``x`` if there are none."""
     return tuple(a for a in _AXES if _asks(function, a)) or ("x",)
@@ -230,6 +235,7 @@ __all__ = [
     "along_meant_axes",
     "asked_launches",
     "asks_extents",
+    "asks_places",
     "is_of_meant_axes",
     "meant_axes",
     "of_meant_axes",
