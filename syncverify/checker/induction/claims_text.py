@@ -5,12 +5,14 @@ What is read is a claim like any other: the reading of the agents has to bear it
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, TypeVar
 
 from syncverify.checker.induction.claims import ANY, KEPT, MOVES, Claim, Form, Header, Lanes
 from syncverify.checker.induction.program import Claimed
 from syncverify.checker.induction.words import Stored
 
+_T = TypeVar("_T")
 #: Claims of a register in one word.
 _WORDS = {f.shape(): f for f in (ANY, KEPT, MOVES)}
 
@@ -32,14 +34,17 @@ def _read(data: Any) -> Claimed:
         raise MalformedClaimError("fields are missing, or there are others")
     splits = tuple((_int(cls), tuple(_int(x) for x in _list(parts))) for cls, parts in _list(data["splits"]))
     table = [_claim(c) for c in _list(data["claims"])]
-    return Claimed(tuple(table[_int(i)] for i in _list(data["of"])), splits)
+    of = [_int(i) for i in _list(data["of"])]
+    if set(of) != set(range(len(table))):
+        raise MalformedClaimError("a claim of no class, or a class of no claim")
+    return Claimed(tuple(table[i] for i in of), splits)
 
 
 def _claim(x: Any) -> Claim:
     steps, tiles, headers, *held = _list(x)
     if _int(steps) < 1 or _int(tiles) < 1:
         raise MalformedClaimError("a period below 1")
-    found = tuple(_header(h) for h in _list(headers))
+    found = tuple(_once((h.place, h) for h in map(_header, _list(headers))).values())
     if not held:
         return Claim(steps, tiles, found)
     words, versions = held
@@ -60,7 +65,7 @@ def _header(x: Any) -> Header:
     default: list[Any] = [[], [], 0, None, 0, 1]
     others, begins, ahead, trip, first, stride = [*more, *default[len(more) :]]
     steps = None if trip is None else _slot([0, trip])[1]
-    kept = tuple((_int(r), _int(end), dict(_slot(s) for s in _list(some))) for r, end, some in _list(begins))
+    kept = tuple((_int(r), _int(end), _once(_slot(s) for s in _list(some))) for r, end, some in _list(begins))
     around = None if outer is None else _int(outer)
     return Header(
         _int(place),
@@ -79,7 +84,15 @@ def _header(x: Any) -> Header:
 
 
 def _by_residue(x: Any) -> dict[tuple[int, int], dict[Any, Form]]:
-    return {(_int(r), _int(q)): dict(_slot(s) for s in _list(some)) for r, q, some in _list(x)}
+    return _once(((_int(r), _int(q)), _once(_slot(s) for s in _list(some))) for r, q, some in _list(x))
+
+
+def _once(pairs: Iterable[tuple[Any, _T]]) -> dict[Any, _T]:
+    """A table in which nothing is said twice."""
+    every = list(pairs)
+    if len(found := dict(every)) != len(every):
+        raise MalformedClaimError("one thing is said twice")
+    return found
 
 
 def _slot(x: Any) -> tuple[Any, Form]:

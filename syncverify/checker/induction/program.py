@@ -109,7 +109,10 @@ class Start:
         return system.agent(i)
 
     def read(self, system: Any, i: int, claim: Claim) -> Text:
-        return self.reader(system, i, claim)[1]
+        reader, text = self.reader(system, i, claim)
+        if reader.elsewhere:
+            raise NotReadError("a loop ends elsewhere than is claimed")
+        return text
 
     def reader(self, system: Any, i: int, claim: Claim) -> tuple[Reader, Text]:
         """The reader of an agent, and what it reads.

@@ -181,6 +181,7 @@ class Reader:
     # guards on numbers of turns, as they were asked; at which residue, if of a counter
     asked: dict[tuple[Term, Residue | None], tuple[int, Parts]] = field(default_factory=dict)
     apart: set[int] = field(default_factory=set)  # headers of loops whose last turn stands behind them
+    elsewhere: set[int] = field(default_factory=set)  # headers of loops that end elsewhere than is claimed
     each: tuple[int, int] = (0, 1)  # the first tile that the agent takes, and how far on the next one is
 
     def __post_init__(self) -> None:
@@ -712,7 +713,7 @@ class Reader:
     ) -> tuple[LoopText, dict[Residue, list[Leaf]], Term]:
         """A loop outside tiles. ``steps``: those before it."""
         self.once(header)
-        if header.begins or header.ahead:
+        if header.begins or header.ahead or header.outer is not None:
             raise NotReadError("a loop outside of tiles with what only those in tiles have")
         p = self.atoms[P] if steps != ZERO else 0
         h, m = self.atoms[H], self.claim.steps
@@ -744,6 +745,7 @@ class Reader:
             with suppress(NotReadError):
                 high = steps + self.sizes(self.formed(header.trip, {}))
                 return *self.ways_below(header, p, steps, high), high
+            self.elsewhere.add(header.place)
         bodies, exits = self.ways(header, p, ())
         try:
             return bodies, exits, self.bound(bodies, exits, N, ZERO, steps, header.late)

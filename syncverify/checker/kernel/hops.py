@@ -86,6 +86,15 @@ class Demand(NamedTuple):
     by_use: bool = False
 
 
+def near(a: int, b: int, warp: int) -> Level:
+    """The level of two threads: the smallest unit that holds both. ``warp``: lanes of one."""
+    if a == b:
+        return Level.THREAD
+    if a // warp == b // warp:
+        return Level.WARP
+    return Level.WARPGROUP if a // (4 * warp) == b // (4 * warp) else Level.ALL
+
+
 class Graph:
     """A protocol's events under the turns of a proof. ``shift``: by site, depths that are added to the
     index of a contribution, or taken off that of a wait.
@@ -138,19 +147,11 @@ class Graph:
             num(at.place), num(0 if step.half is Half.IN else 1),
         ]  # fmt: skip
 
-    def near(self, a: int, b: int) -> Level:
-        """The level of two threads: the smallest unit that holds both."""
-        if a == b:
-            return Level.THREAD
-        if a // self.p.warp == b // self.p.warp:
-            return Level.WARP
-        return Level.WARPGROUP if a // (4 * self.p.warp) == b // (4 * self.p.warp) else Level.ALL
-
     def between(self, a: int, b: int) -> Level:
         """The level that holds every pair of a thread of one site and one of another."""
         (first, last), (start, end) = self.ends[self.sites[a].role], self.ends[self.sites[b].role]
         low, high = min(first, start), max(last, end)
-        return Level.THREAD if low == high else max(Level.WARP, self.near(low, high))
+        return Level.THREAD if low == high else max(Level.WARP, near(low, high, self.p.warp))
 
     # ---------------------------------------------------------------- hops
 

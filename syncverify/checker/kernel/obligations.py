@@ -14,10 +14,10 @@ from typing import Protocol as Interface
 
 from syncverify.base.diagnostics import Policy
 from syncverify.checker.kernel.accounting import changes
-from syncverify.checker.kernel.hops import CONTRIBUTIONS, MEETINGS, Demand, Drained, Graph, Half, Step
+from syncverify.checker.kernel.hops import CONTRIBUTIONS, MEETINGS, Demand, Drained, Graph, Half, Step, near
 from syncverify.checker.kernel.linear import RejectedError, Term, equal, num
 from syncverify.checker.kernel.proof import Along, Follows, Payload, SameEvent
-from syncverify.checker.kernel.protocol import N2, U2, Kind, Level, N, Touch, U
+from syncverify.checker.kernel.protocol import N2, U2, Kind, Level, N, Piece, Touch, U
 from syncverify.checker.kernel.trees import scoped
 from syncverify.model.ordering import Hazard, Need, ordering
 
@@ -290,15 +290,19 @@ def _extent(t: Touch) -> tuple[float, float]:
 def overlap(g: Graph, i: int, x: Touch, k: int, y: Touch) -> Level | None:
     """How near the threads are that share bytes inside the slot, at most; None if no bytes are shared."""
     most = g.between(i, k)
-    if x.pieces is None or y.pieces is None:
-        return most
+    return most if x.pieces is None or y.pieces is None else _overlap(x.pieces, y.pieces, most, g.p.warp)
+
+
+@lru_cache(maxsize=4096)
+def _overlap(x: tuple[Piece, ...], y: tuple[Piece, ...], most: Level, warp: int) -> Level | None:
+    """The same of two sets of bytes; ``most``: how near all threads of both are."""
     found: Level | None = None
     live: tuple[list[_Span], ...] = ([], [])
-    for low, high, first, last, side in sorted(_spans(x.pieces, 0) + _spans(y.pieces, 1)):
+    for low, high, first, last, side in sorted(_spans(x, 0) + _spans(y, 1)):
         others = live[1 - side]
         others[:] = [q for q in others if q[1] > low]
         for q in others:
-            found = max(found or Level.THREAD, g.near(min(q[2], first), max(q[3], last)))
+            found = max(found or Level.THREAD, near(min(q[2], first), max(q[3], last), warp))
         if found is most:
             return found
         live[side].append((low, high, first, last, side))
@@ -310,7 +314,7 @@ _Span = tuple[int, int, int, int, int]
 
 
 @lru_cache(maxsize=4096)
-def _spans(pieces: tuple[tuple[int, int, int], ...], side: int) -> list[_Span]:
+def _spans(pieces: tuple[Piece, ...], side: int) -> list[_Span]:
     """The pieces, one for equal bytes. Some threads of two spans are as far apart as the first and the last
     of all, and none are farther.
     """

@@ -270,6 +270,8 @@ BACKED: dict[str, Backed] = {
         (
             "claims_text.read: str(e)",
             "claims_text._read: fields are missing, or there are others",
+            "claims_text._read: a claim of no class, or a class of no claim",
+            "claims_text._once: one thing is said twice",
             "claims_text._header: a truth value is expected",
             "claims_text._header: a header has eleven parts at most",
             "claims_text._list: f'a list is expected, not {x!r}'[:80]",
@@ -344,6 +346,7 @@ BACKED: dict[str, Backed] = {
         "the number is the count of a ring, which is no number of arrivals then"
     ),
     "program.protocol_by: claims of {} classes of {}": _backed("classes and claims are taken in pairs"),
+    "program.read: a loop ends elsewhere than is claimed": _backed("it is read by what it asks itself"),
     "program.protocol_by: lanes of class {} part": _backed("nothing was read"),
     "program._parted: lanes in two parts of a class": _backed("the kernel: a thread is in two roles"),
     "quotients.unnamed: Product((x, y))": _backed("then it is no number of the launch"),

@@ -45,5 +45,5 @@ def test_a_mistake_is_not_accepted(what: str) -> None:
 
 def test_a_last_turn_that_stands_apart_is_claimed() -> None:
     h = Header(3, False, None, True, {(0, 0): {1: Form(0, ())}}, {(0, 0): {1: Form(4, ())}}, apart=True)
-    claimed = Claimed((Claim(1, 1, (h, replace(h, apart=False, others={}))),))
+    claimed = Claimed((Claim(1, 1, (h, replace(h, place=4, apart=False, others={}))),))
     assert claims_text.read(json.loads(json.dumps(written.claims(claimed)))) == claimed

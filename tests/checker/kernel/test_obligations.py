@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from syncverify.checker.kernel.hops import Graph
+from syncverify.checker.kernel.hops import Graph, near
 from syncverify.checker.kernel.linear import ZERO
 from syncverify.checker.kernel.obligations import overlap
 from syncverify.checker.kernel.protocol import Level, Touch
@@ -34,7 +34,7 @@ def pieces(rnd: random.Random) -> Pieces:
 
 def farthest(g: Graph, xs: Pieces, ys: Pieces) -> Level | None:
     """The level of the farthest two threads that share a byte."""
-    shared = [g.near(t, w) for a, b, t in xs for c, d, w in ys if a < d and c < b]
+    shared = [near(t, w, g.p.warp) for a, b, t in xs for c, d, w in ys if a < d and c < b]
     return max(shared) if shared else None
 
 

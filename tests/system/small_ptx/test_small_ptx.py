@@ -38,6 +38,7 @@ BY_INPUT = (
     "tensors_again",
     "other_reads",
     "slices_of_sums",
+    "places_of_other_blocks",
 )
 #: One of so many is replayed on the second reader in every run.
 EVERY = 32

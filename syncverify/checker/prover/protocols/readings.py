@@ -104,13 +104,14 @@ def _claimed(
     """
     by_class: dict[int, tuple[Claim, Text]] = {}
     apart: dict[int, set[int]] = {}
+    elsewhere: dict[int, set[int]] = {}
 
     def take(i: int, claim: Claim) -> None:
         if start.space.counts_turns and takes_turns(claim):
             raise _InTurnError
         reader, text = start.reader(system, i, claim)
         by_class[i] = (claim, text)
-        apart[i] = reader.apart
+        apart[i], elsewhere[i] = reader.apart, reader.elsewhere
 
     # what sizes decide is asked by some warp of each group, so that these come first
     for i, cls in sorted(enumerate(system.info.classes), key=lambda x: x[1].warp % WARPGROUP != 0):
@@ -137,7 +138,7 @@ def _claimed(
             claims.before[cls] = by_class[i][0]
         known.pop(cls, None)
         known[cls] = by_class[i][0]
-    found = [by_class[i] for i in sorted(by_class)]
+    found = [(_without_ends(by_class[i][0], elsewhere[i]), by_class[i][1]) for i in sorted(by_class)]
     everywhere = set[int]().union(*apart.values())
     for i, (claim, _) in enumerate(found):
         if everywhere & {h.place for h in claim.headers if h.late} - apart[i]:
@@ -145,6 +146,12 @@ def _claimed(
             claim = replace(claim, headers=headers)
             found[i] = (claim, start.read(system, i, claim))
     return found
+
+
+def _without_ends(claim: Claim, places: set[int]) -> Claim:
+    """The claim, which says of the loops at these places no more where they end."""
+    headers = tuple(replace(h, trip=None) if h.place in places else h for h in claim.headers)
+    return replace(claim, headers=headers) if places else claim
 
 
 def _in_turn(before: Claim | None, start: Start) -> list[Claim]:

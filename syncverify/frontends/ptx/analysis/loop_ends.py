@@ -1,4 +1,4 @@
-"""Loops whose end is taken for granted: no run comes to it, and the text does not show it.
+"""Loops whose end is assumed: no run comes to it, and the text does not show it.
 
 A loop without events is not followed, and one about which data decides is run once for any turn. That it
 ends shows where it counts: in each turn a register moves on by a step of one sign, and is compared with a
@@ -56,7 +56,7 @@ class _Test:
 def granted_loops(
     flow: Flow, decided: Collection[int], waits: Collection[int], number: Callable[[int], Known]
 ) -> list[int]:
-    """The first instructions of loops whose end is taken for granted. ``decided``: the branches that runs
+    """The first instructions of loops whose end is assumed. ``decided``: the branches that runs
     decide; ``waits``: instructions that wait, so that the loop around them is an event; ``number``: what a
     version may hold."""
     heads: dict[int, set[int]] = {}

@@ -224,8 +224,8 @@ def _aligned_somewhere(a: Access, ctx: Context, site: int, places: Iterable[Rang
     for r in places:
         whole = r.lo <= ctx.shared_start and r.lo + r.size >= ctx.shared_end
         arrays = ctx.arrays if own is None else (own,)
-        loose = {x[:3] for x in ctx.declared if x[3] % unit}
-        if not whole or loose.issuperset(arrays):
+        short = {x[:3] for x in ctx.declared if x[3] % unit}
+        if not whole or short.issuperset(arrays):
             for low, high, *_ in arrays:
                 if low < r.lo + r.size and r.lo < high:
                     promised(ctx, low, unit, what)
