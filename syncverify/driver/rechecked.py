@@ -14,13 +14,11 @@ from syncverify.base.diagnostics import Policy, ScopeKind
 class Met:
     """``counts``: of systems, nodes and events. ``reasons``: one for each system that the kernel does not
     judge, whose obligations rest on the checker's handlers. ``assumed``: what the kernel takes for granted.
-    ``stopped``: by line, why some sizes stop there, which is taken not to be.
     """
 
     counts: dict[str, int] = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list)
     assumed: dict[str, None] = field(default_factory=dict)
-    stopped: dict[int, str] = field(default_factory=dict)
 
     def add(self, what: str, n: int = 1) -> None:
         if n:
@@ -31,7 +29,6 @@ class Met:
             self.add(what, n)
         self.reasons += other.reasons
         self.assumed |= other.assumed
-        self.stopped |= other.stopped
 
 
 @dataclass(frozen=True, slots=True)
