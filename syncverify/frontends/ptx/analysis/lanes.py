@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from syncverify.frontends.ptx.analysis.slice import Slice, slice_of
 from syncverify.frontends.ptx.analysis.uniformity import LANES as LANE_BITS
-from syncverify.frontends.ptx.analysis.uniformity import Uniformity
+from syncverify.frontends.ptx.analysis.uniformity import MOST_BLOCKS, Uniformity
 from syncverify.frontends.ptx.decode.effects import Effect, Unsupported
 from syncverify.frontends.ptx.decode.memory import Access
 from syncverify.frontends.ptx.flow.control_flow import Flow
@@ -145,7 +145,7 @@ def _some_lanes(flow: Flow, instructions: Iterable[int]) -> bool:
     """Whether a warp may come to one of some instructions with a part of its lanes alone: the lane that it
     elected is not among them then. Where all come, as behind ``tid / 32 == 0``, it is."""
     rows = any(isinstance(x, Special) and x.name in _ROWS for i in flow.body for x in i.operands)
-    uniformity = Uniformity(flow, _ONE_ROW)
+    uniformity = Uniformity(flow, _ONE_ROW, MOST_BLOCKS)
     return rows or any(uniformity.decided_by(k) & LANE_BITS for k in instructions)
 
 

@@ -22,6 +22,7 @@ from syncverify.frontends.ptx.decode.parts import (
     promised,
     registers,
     window,
+    within_some_launch,
 )
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Reg, Vector
 from syncverify.frontends.ptx.values.register_values import INTS, lanes_of
@@ -160,6 +161,7 @@ def _outside(ctx: Context, site: int, operands: Sequence[Sequence[Footprint]]) -
     each product, and A, if it is in shared memory."""
     for n, side, f in ((n, side, f) for side, some in enumerate(operands) for n, f in enumerate(some)):
         lo, hi = f.intervals[0][0], f.intervals[-1][1]
+        within_some_launch(ctx, site, ctx.cta, (lo, hi), 2 * n + side)
         if lo < ctx.shared_start or hi > ctx.shared_end:
             where = f"{ctx.shared_start}..{ctx.shared_end - 1}"
             text = f"bytes {lo}..{hi - 1}, which a matrix descriptor names, leave shared memory, {where}"
@@ -255,6 +257,8 @@ def _matrix_rows(ctx: Context, site: int, faults: list[Event], value: Value, spa
         faults.append(fault(site, "SV701", text))
     for _, lo in places if bad is None else ():
         promised(ctx, lo, _ROW_BYTES, f"each row of {what}")
+    reached = [lo for _, lo in places]
+    within_some_launch(ctx, site, places[0][0], (min(reached), max(reached) + _ROW_BYTES))
     least, most = ctx.shared_start, ctx.shared_end - _ROW_BYTES
     outside = next((lo for _, lo in places if not least <= lo <= most), None)
     if outside is not None:

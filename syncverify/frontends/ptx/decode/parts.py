@@ -275,6 +275,7 @@ def barrier_at(ctx: Context, site: int, faults: list[Event], value: Value, space
     ``local``: the operation, if it may not be remote. ``which``: of the addresses of the instruction.
     """
     cta, offset = place(ctx, value, space, "the address of an mbarrier")
+    within_some_launch(ctx, site, cta, (offset, offset + 8), which)
     if not 0 <= cta < ctx.ctas:
         text = f"the mbarrier lies in CTA {cta}, which is not mapped: the cluster has {ctx.ctas}"
         faults.append(fault(site, "SV208", text))

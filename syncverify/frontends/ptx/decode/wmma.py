@@ -17,6 +17,7 @@ from syncverify.frontends.ptx.decode.parts import (
     promised,
     registers,
     window,
+    within_some_launch,
 )
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem
 from syncverify.model.events import Ev, Event, Footprint
@@ -73,6 +74,7 @@ def decode_wmma(instr: Instr) -> Decoded | None:
         given = immediate(stride)
         step = (ctx.number(v[1], "the stride of a matrix") if given is None else given) * bits // 8
         pieces = merge([(lo + j * step, lo + j * step + length * bits // 8) for j in range(lines)])
+        within_some_launch(ctx, site, cta, (pieces[0][0], pieces[-1][1]))
         if cta != ctx.cta or pieces[0][0] < ctx.shared_start or pieces[-1][1] > ctx.shared_end:
             text = f"{what}, bytes {pieces[0][0]}..{pieces[-1][1] - 1}, leaves shared memory"
             return [meeting(ctx, site), fault(site, "SV114", f"{text}, which ends at {ctx.shared_end}")]
