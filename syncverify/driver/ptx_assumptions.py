@@ -7,7 +7,9 @@ from typing import Any
 
 from syncverify.base.diagnostics import Diagnostic, Policy, Severity
 from syncverify.base.kernel_names import base_name
+from syncverify.checker.kernel.exact.state import LEFT_ALONE
 from syncverify.frontends.ptx.analysis.counted_blocks import read_by_the_last, used_counts
+from syncverify.frontends.ptx.analysis.global_uses import used_in_global
 from syncverify.frontends.ptx.analysis.handover_detection import (
     bulk_copies,
     global_operand,
@@ -16,7 +18,6 @@ from syncverify.frontends.ptx.analysis.handover_detection import (
 from syncverify.frontends.ptx.analysis.tile_barriers import TileMeeting
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.decode.effects import Beyond
-from syncverify.frontends.ptx.decode.global_access import space_of
 from syncverify.frontends.ptx.flow.warp_counts import counts_down
 from syncverify.frontends.ptx.launch.facts import PtxFacts, text
 from syncverify.frontends.ptx.syntax.nodes import Function, Module
@@ -241,29 +242,34 @@ def of_overlaps(facts: PtxFacts, program: Program) -> list[str]:
     by_block = handing is not None and not (handing.together or program.alone)
     followed = handing.accesses if handing is not None and not by_block else {}
     index = {p.name for p in program.function.params}
-    reads, writes = dict[str, int](), dict[str, int]()
-    found = {"ld": reads, "st": writes, "discard": writes}
-    counted = read_by_the_last(flow, used_counts(flow), program.origins)
+    reads, writes, combines = dict[str, int](), dict[str, int](), dict[str, int]()
+    uses = {"reads": reads, "writes": writes, "combines": combines}
+    counts = used_counts(flow)
+    counted = read_by_the_last(flow, counts, program.origins)
     last: dict[str, tuple[int, int]] = {}
 
     def line(k: int) -> int:
         return program.module.span(program.body[k]).line
 
     for k, i in enumerate(program.body):
-        if i.op not in found or k in followed or not space_of(i) or flow.block_of[k] not in flow.reached:
-            continue
-        for place in program.origins.of(i.operands[i.op == "ld"]):
-            if place.rpartition("+")[0] not in index:
+        here = k not in followed and k not in counts and flow.block_of[k] in flow.reached
+        use = used_in_global(i) if here else None
+        for place in program.origins.of(use[1]) if use is not None else ():
+            if use is None or place.rpartition("+")[0] not in index:
                 continue
             if k in counted:
                 last.setdefault(place, (line(counted[k]), line(k)))
             else:
-                found[i.op].setdefault(place, line(k))
+                uses[use[0]].setdefault(place, line(k))
     for (_, copies), of in zip(bulk_copies(flow), (writes, reads), strict=True):
         for k in copies if by_block else ():
             for place in program.origins.of(global_operand(program.body[k])):
                 if place.rpartition("+")[0] in index:
                     of.setdefault(place, line(k))
+    if not by_block:  # else the accesses that count are followed
+        written = {x: at for x, at in combines.items() if x in reads and x not in writes}
+        reads |= {x: at for x, at in combines.items() if x in writes and x not in reads}
+        writes |= written
     nobody = [
         f"line {writes[x]}: no other thread reads (line {reads[x]}) what is written through {name} there"
         for x in writes
@@ -277,6 +283,12 @@ def of_overlaps(facts: PtxFacts, program: Program) -> list[str]:
         if x in last
         for name in _named(facts, program, [x])
     ]
+
+
+def of_the_grid_before(program: Program) -> list[str]:
+    """That accesses ahead of a wait for the grid before are not to what that grid writes, or reads."""
+    lines = sorted({program.module.span(program.body[k]).line for k in program.before_the_wait})
+    return [f"line {line}: {LEFT_ALONE}" for line in lines]
 
 
 def _through_maps(program: Program) -> list[str]:

@@ -22,6 +22,7 @@ from syncverify.driver.ptx_assumptions import (
     of_shared_flags,
     of_stops,
     of_stores,
+    of_the_grid_before,
 )
 from syncverify.driver.ptx_grid import together
 from syncverify.driver.ptx_same_blocks import behaviour
@@ -86,6 +87,7 @@ def of_launch(k: CheckTask, launch: Launch, program: Program) -> tuple[str, ...]
         *of_shared_flags(program),
         *of_memory(k.facts, program),
         *of_overlaps(k.facts, program),
+        *of_the_grid_before(program),
         *of_elections(program, k.policy),
     )
 

@@ -70,3 +70,12 @@ def test_a_mistake_of_smaller_sizes_stays_one(rule: str, changed: dict[str, obje
 
 def test_an_access_that_is_never_inside_is_not_assumed_away() -> None:
     assert report(first=240000).verdict is Verdict.UNKNOWN
+
+
+def test_a_thread_that_is_never_inside_is_not_assumed_away() -> None:
+    """The first warps are inside, whatever the size is, and the last one is behind the most."""
+    text = ROWS.format(first=0, between="bar.sync 0;", pitch=65536)
+    text = text.replace("shl.b32 %r3, %r2, 2;", "shl.b32 %r3, %r2, 11;")
+    facts = {"kernel": {"k": {"block": [256, 1, 1], "grid": [1, 1, 1]}}}
+    (found,) = syncverify.check(text, facts=facts, advice=False)
+    assert found.verdict is not Verdict.PROVED

@@ -37,6 +37,7 @@ BY_INPUT = (
     "discards",
     "tensors_again",
     "other_reads",
+    "places_of_other_blocks",
 )
 #: One of so many is replayed on the second reader in every run.
 EVERY = 32

@@ -154,7 +154,7 @@ class BlockRun:
         self.registers: list[dict[str, Number]] = []  # of each thread
         self._types = flow.function.registers
         self._cells = _Cells()
-        self._phase = self._steps = 0
+        self._phase = self._steps = self._asked = 0
         self._choices: dict[int, _Sides] = {}
 
     def run(self) -> list[SharedStore]:
@@ -168,7 +168,18 @@ class BlockRun:
             for t in waiting:
                 self._go_on(t, len(self.flow.body))
             waiting = self._meet([t for t in threads if t.at < len(self.flow.body)])
+            if self._met_without(threads, waiting):
+                raise NotFollowedError("threads that have stored leave before a barrier")
         return self.stores
+
+    def _met_without(self, threads: Sequence[_Thread], waiting: Sequence[_Thread]) -> bool:
+        """Whether threads go on past a barrier of the block that others do not come to which have stored:
+        it orders nothing with what these did (K22)."""
+        if self._asked == self._phase:
+            return False
+        self._asked = self._phase
+        stored = {s.thread for s in self.stores}
+        return bool(waiting) and any(t.number in stored and t.at >= len(self.flow.body) for t in threads)
 
     def _possible(self) -> None:
         if _takes_over(self.flow.body):

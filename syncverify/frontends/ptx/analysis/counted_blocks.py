@@ -17,6 +17,7 @@ from collections.abc import Set as AbstractSet
 
 from syncverify.frontends.ptx.analysis.pointer_provenance import ANYWHERE, Origins
 from syncverify.frontends.ptx.decode.global_access import semantics
+from syncverify.frontends.ptx.decode.wmma import moves_matrix, stores_matrix
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem
 from syncverify.frontends.ptx.syntax.operands import computed_from, results, sources
@@ -25,6 +26,8 @@ from syncverify.model.events import Flag
 _WIDE = frozenset({"gl", "gpu", "sys"})
 _BARRIERS = ("bar", "barrier")
 _SWAPS = frozenset({"cas", "exch"})
+#: What adds to memory, or the like, so that words are of several threads.
+_COMBINES = frozenset({"red", "atom", "multimem"})
 
 
 def unfenced_count(
@@ -76,11 +79,12 @@ def _handed(
     body = flow.body
     reads = {k: at for k, i in enumerate(body) if (at := _read(i)) is not None}
     for k, i in enumerate(body):
-        if i.op not in ("st", "discard") or not _global(i) or flow.block_of[k] not in flow.reached:
+        if k in counts or not _writes(i) or not _global(i) or flow.block_of[k] not in flow.reached:
             continue
         where = origins.of(_place(i))
         meet = _share if certain else _meet
-        shared = [r for r, at in reads.items() if meet(where, origins.of(at)) and at != _place(i)]
+        own = None if i.op in _COMBINES else _place(i)  # others add where a thread adds
+        shared = [r for r, at in reads.items() if meet(where, origins.of(at)) and at != own]
         if certain:
             above = flow.controllers()[flow.block_of[k]]
             shared = [r for r in shared if not flow.controllers()[flow.block_of[r]] <= above]
@@ -171,9 +175,14 @@ def _global(i: Instr) -> bool:
     return not any(m.startswith(("shared", "local", "param", "const")) for m in i.mods)
 
 
+def _writes(i: Instr) -> bool:
+    """Whether an instruction writes memory, or adds to it, without a copy."""
+    return i.op in ("st", "discard") or i.op in _COMBINES or stores_matrix(i)
+
+
 def _read(i: Instr) -> Mem | None:
     """The place in global memory that a load, or a copy to shared memory, reads; None of others."""
-    if i.op == "ld":
+    if i.op in ("ld", "ldu") or (moves_matrix(i) and not stores_matrix(i)):
         return _place(i) if _global(i) else None
     if i.op != "cp" or "global" not in i.mods or "prefetch" in i.mods:
         return None

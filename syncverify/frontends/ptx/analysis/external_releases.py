@@ -28,6 +28,7 @@ from syncverify.frontends.ptx.decode.parts import spaces
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Instr, Mem, Special, Sym
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
+from syncverify.frontends.ptx.syntax.pure_operations import PURE
 from syncverify.model.events import Flag
 from syncverify.model.proxies import Scope
 
@@ -104,7 +105,7 @@ def _placed_by_blocks(flow: Flow, placed: list[_Placed]) -> list[_Placed]:
 
 
 #: What makes numbers of numbers, as far as places in global memory are made so.
-_PURE = frozenset("mov add sub mul mad shl shr and or xor not cvt cvta div rem min max".split())
+_MADE = PURE | {"shfl"}
 
 
 def _through_map(flow: Flow) -> int | None:
@@ -133,7 +134,7 @@ def _specials(flow: Flow, made_of: Iterable[str], pointer: frozenset[str]) -> fr
         for i in writers.get(name, ()):
             if i.op == "ld" and "param" in i.mods and _parameter(i) in pointer:
                 continue
-            if i.op not in _PURE:
+            if i.op not in _MADE:
                 return None
             found |= {x.name for x in i.operands if isinstance(x, Special)}
             work += sources(i)

@@ -16,13 +16,17 @@ from dataclasses import replace
 from syncverify.frontends.ptx.analysis.counted_blocks import is_barrier, is_wide_fence, reaches
 from syncverify.frontends.ptx.analysis.shared_polls import shared_polls
 from syncverify.frontends.ptx.decode.global_access import scope_of, semantics
+from syncverify.frontends.ptx.decode.wmma import moves_matrix, stores_matrix
 from syncverify.frontends.ptx.flow.control_flow import Flow
-from syncverify.frontends.ptx.syntax.nodes import Function, Instr
+from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Mem
 from syncverify.model.events import Flag
 from syncverify.model.proxies import Scope
 
 _OWN = frozenset({"shared", "shared::cta"})
-_ACCESSES = ("st", "red", "atom", "ld")
+#: What only loads, and what nobody is told of, beside what makes no access to memory.
+_LOADS = frozenset({"ld", "ldu", "ldmatrix"})
+_SILENT = frozenset({"prefetch", "prefetchu", "applypriority", "fence", "membar"})
+_WAITS = frozenset({"test_wait", "try_wait", "pending_count"})
 _SCOPES = {Scope.GPU: "gpu", Scope.SYS: "sys"}
 _SEMANTICS = ("relaxed", "volatile", "mmio", "acquire", "gpu", "sys", "global")
 
@@ -83,11 +87,15 @@ def _covered(flow: Flow, signal: int, fences: Collection[int], barriers: Collect
 def _may_be_read(i: Instr) -> bool:
     """Whether a signal may tell of an instruction: an access to memory that its readers share, but for loads
     of the block's own; or a call."""
-    if i.op in ("cp", "call"):
+    if i.op in ("cp", "call", "wgmma"):
         return True
+    if not any(isinstance(op, Mem) for op in i.operands) or i.op in _SILENT:
+        return False
     own = not _OWN.isdisjoint(i.mods)
     private = not {"local", "param", "const"}.isdisjoint(i.mods)
-    return i.op in _ACCESSES and not private and not (own and i.op == "ld")
+    loads = i.op in _LOADS or (moves_matrix(i) and not stores_matrix(i))
+    waits = i.op == "mbarrier" and not _WAITS.isdisjoint(i.mods)
+    return not (private or waits or (own and loads))
 
 
 def _released(i: Instr) -> Instr:

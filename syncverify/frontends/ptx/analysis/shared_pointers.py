@@ -2,91 +2,76 @@
 
 from __future__ import annotations
 
-import enum
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Mem, Module, Reg, Sym
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 from syncverify.frontends.ptx.syntax.types import width
 
-
-class _Role(enum.Enum):
-    """What an instruction's result may be."""
-
-    POINTER = enum.auto()  # an address of shared memory, whatever its operands are
-    LOADED = enum.auto()  # one, if such addresses are stored where loads look
-    CARRIED = enum.auto()  # one, if an operand is one
+#: The memory that a kernel can leave words in; an access that names none of it may be to each but the last.
+_SPACES = ("shared", "local", "global", "param")
+#: What a load of words brings that other instructions have stored, by state space.
+Ways = Sequence[tuple[Collection[str], Collection[str]]]
 
 
 def shared_pointers(function: Function) -> frozenset[str]:
-    """Registers that may hold a generic address of shared memory."""
+    """Registers that may hold a generic address of shared memory.
+
+    Whatever is made of one may be one again, by whichever instruction and in parts; so may what is loaded
+    where a part of one is stored, or copied to. Only predicates are none.
+    """
     carried: dict[str, set[str]] = {}
     found: set[str] = set()
-    stored: set[str] = set()  # what is stored where loads of pointers look
-    loads: set[str] = set()
-    handed: set[str] = set()  # what may be stored in global memory
-    brought: set[str] = set()  # what loads bring from there
-    copies = any(i.op == "cp" and "bulk" in i.mods for i in function.body)
+    stored: dict[str, set[str]] = {space: set() for space in _SPACES}
+    loads: dict[str, set[str]] = {space: set() for space in _SPACES}
     for i in function.body:
-        if i.op in _STORES and _SPACES.isdisjoint(i.mods):
-            handed.update(r for op in i.operands if not isinstance(op, Mem) for r in registers(op))
-        if i.op in ("ld", "ldu") and "global" in i.mods:
-            brought.update(results(i))
-        if i.op == "st" and "global" not in i.mods:
-            stored.update(r for op in i.operands[1:] for r in registers(op))
-        match _role(i, function):
-            case _Role.POINTER:
-                found.update(results(i))
-            case _Role.LOADED:
-                loads.update(results(i))
-            case _Role.CARRIED:
-                for name in results(i):
-                    carried.setdefault(name, set()).update(sources(i))
-    ways = [(loads, stored), (brought, handed | stored if copies else handed)]
-    return frozenset(_closed(found, carried, ways))
+        made = [name for name in results(i) if function.registers.get(name) != "pred"]
+        if _is_pointer(i, function):
+            found.update(made)
+        elif any(isinstance(op, Mem) for op in i.operands):
+            read = i.operands[1:] if results(i) else i.operands
+            kept = {r for op in read if not isinstance(op, Mem) for r in registers(op)}
+            brought = () if _entry_parameter(i, function) else made
+            for space in _spaces(i):
+                stored[space] |= kept
+                loads[space].update(brought)
+        elif i.op != "cvta":
+            for name in made:
+                carried.setdefault(name, set()).update(sources(i))
+    if any(i.op == "cp" for i in function.body):
+        stored["shared"] = stored["global"] = stored["shared"] | stored["global"]
+    return frozenset(_closed(found, carried, [(loads[x], stored[x]) for x in _SPACES]))
 
 
-def _role(i: Instr, function: Function) -> _Role | None:
-    """What an instruction's result may be; None if no address of shared memory."""
+def _spaces(i: Instr) -> Sequence[str]:
+    """The memory that an instruction may access, of that which kernels leave words in."""
+    named = {m.split("::")[0] for m in i.mods} & {*_SPACES, "const"}
+    return [x for x in _SPACES if x in named] if named else _SPACES[:-1]
+
+
+def _is_pointer(i: Instr, function: Function) -> bool:
+    """Whether an instruction's result may be an address of shared memory, whatever its operands are."""
     if i.op == "ld":
-        if any(m in ("global", "const") for m in i.mods) or _entry_parameter(i, function):
-            return None
-        if i.mods[-1:] == ("u64",):
-            return _Role.LOADED
-        return _Role.POINTER if width(i.mods[-1]) == 64 else None
-    if i.op in ("cvta", "mapa") and any(m.startswith("shared") for m in i.mods) and "to" not in i.mods:
-        return _Role.POINTER
-    return _Role.CARRIED if i.op in _CARRIES else None
+        outside = not {"global", "const"}.isdisjoint(i.mods) or _entry_parameter(i, function)
+        return not outside and i.mods[-1] != "u64" and width(i.mods[-1]) == 64
+    return i.op in ("cvta", "mapa") and any(m.startswith("shared") for m in i.mods) and "to" not in i.mods
 
 
-def _closed(
-    found: set[str], carried: dict[str, set[str]], ways: Sequence[tuple[set[str], set[str]]]
-) -> set[str]:
-    """The registers that addresses come to from some, by copies and through memory; ``ways``: what is loaded
-    where what is stored lies."""
+def _closed(found: set[str], carried: dict[str, set[str]], ways: Ways) -> set[str]:
+    """The registers that addresses come to from some, by what is computed of them and through memory."""
     changed = True
     while changed:
         changed = False
         for loads, stored in ways:
-            if not stored.isdisjoint(found) and not loads <= found:
+            if not found.isdisjoint(stored) and not found.issuperset(loads):
                 changed = True
-                found |= loads
+                found.update(loads)
         for name, of in carried.items():
             if name not in found and of & found:
                 found.add(name)
                 changed = True
     return found
-
-
-#: What writes to memory, and the spaces in which it then is no global memory.
-_STORES = frozenset({"st", "atom", "red"})
-_SPACES = frozenset({"shared", "shared::cta", "shared::cluster", "local", "param", "param::func"})
-#: Instructions whose result may be a pointer if an operand is one.
-_CARRIES = frozenset(
-    "mov add sub and or xor selp mad shfl cvt shl shr mapa mul max min lop3 bfi prmt shf not neg addc subc "
-    "atom slct".split()
-)
 
 
 def parameter_pointers(function: Function) -> dict[str, Sym]:
@@ -111,7 +96,7 @@ def parameter_pointers(function: Function) -> dict[str, Sym]:
 
 def _entry_parameter(i: Instr, function: Function) -> bool:
     """A load of a kernel parameter: no pointer to shared memory can come from the host."""
-    m = i.operands[1]
+    m = i.operands[1] if i.op == "ld" else None
     return "param" in i.mods and isinstance(m, Mem) and function.entry and (
         not isinstance(m.base, Sym) or any(p.name == m.base.name for p in function.params)
     )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
 
@@ -300,10 +300,18 @@ class Plan:
             if isinstance(copy, Effect):
                 self.decoded[k] = hidden(copy)
         if self.dependent:
-            names = frozenset(v.name for v in self.module.variables if v.space == "global")
-            self.decoded.update(
-                early_accesses(self.flow, self._generic, self.decoded, self.origins, names, self.inputs)
-            )
+            self.decoded.update(self._early())
+
+    def _early(self) -> Mapping[int, Effect | Access]:
+        """Accesses to global memory that may come before the wait for the grid before."""
+        names = frozenset(v.name for v in self.module.variables if v.space == "global")
+        return early_accesses(self.flow, self._generic, self.decoded, self.origins, names, self.inputs)
+
+    @property
+    def before_the_wait(self) -> Collection[int]:
+        """The plain ones of these in a kernel that waits, where nobody says that a grid before may run."""
+        waits = any(i.op == "griddepcontrol" and "wait" in i.mods for i in self.body)
+        return () if self.dependent or not waits else [k for k in self._early() if k not in self.decoded]
 
     def _hand_over(self, handing: HandOver) -> None:
         """Spins, polls and locks of blocks that wait for each other in global memory."""

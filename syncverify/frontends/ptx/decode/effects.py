@@ -50,8 +50,8 @@ class Context(Protocol):
     shared_start: int  # byte offset of the first shared variable that the kernel names
     shared_end: int  # byte offset at which the CTA's shared memory ends
     #: where nobody says how many bytes of dynamic shared memory it has, and sizes may lead behind the most:
-    #: sites of accesses that were seen inside; else None
-    grows: set[int] | None
+    #: by site, CTA and warp, the lanes whose accesses were seen inside; else None
+    grows: dict[tuple[int, int, int], int] | None
     arrays: Sequence[tuple[int, int, str]]  # shared variables: first byte, end and name
     local_end: int  # byte offset at which a thread's local memory ends
     footprints: Sequence[Footprint]  # by number

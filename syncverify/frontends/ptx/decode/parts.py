@@ -216,7 +216,8 @@ def region(ctx: Context, site: int, faults: list[Event], value: Value, space: st
 def within_some_launch(ctx: Context, site: int, cta: int, reached: tuple[int, int], which: int = 0) -> None:
     """Opaque where an access lies behind the most dynamic shared memory that a block can have, and nobody
     says how much it has: no host launches the kernel with sizes that lead there, so they refute nothing.
-    A proof may rest on that where some of the access's places lie inside.
+    A proof may rest on that where an access of the same lanes was seen inside: else the number of the thread
+    may lead behind, whatever the sizes are.
 
     ``reached``: where the lanes' bytes begin and end, all in the window of one block. A cluster of one has no
     other windows; there an address that is no negative number lies behind as well. ``which``: as for
@@ -228,11 +229,12 @@ def within_some_launch(ctx: Context, site: int, cta: int, reached: tuple[int, in
     own = ctx.kept(site, which)
     dynamic = len(ctx.arrays) == 1 if own is None else own[1] == ctx.shared_end
     behind = high > ctx.shared_end if cta == ctx.cta else ctx.ctas == 1 and 0 < cta < _NEGATIVE
+    here, lanes = (site, ctx.cta, ctx.warp), sum(1 << lane for lane in ctx.lanes)
     if not behind:
-        ctx.grows.add(site)
+        ctx.grows[here] = ctx.grows.get(here, 0) | lanes
     elif dynamic and (low >= ctx.shared_start or cta != ctx.cta):
         text = f"bytes {low}..{high - 1} lie behind the most dynamic shared memory of a block"
-        raise Opaque(Beyond(text) if site in ctx.grows else text)
+        raise Opaque(text if lanes & ~ctx.grows.get(here, 0) else Beyond(text))
 
 
 def elsewhere(what: str, cta: int) -> str:

@@ -411,7 +411,7 @@ def _open_dynamic(tables: Tables, program: Program, launch: Launch) -> None:
     if places and launch.dynamic is None:
         tables.dynamic_start = min(places.values())
         sized = launch.space is not None or launch.chosen
-        tables.grows = set() if sized and not launch.kept_inside else None
+        tables.grows = {} if sized and not launch.kept_inside else None
         tables.in_dynamic = program.reached(launch.block, places, parameters=not launch.kept_inside)
 
 

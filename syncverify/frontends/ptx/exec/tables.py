@@ -183,7 +183,7 @@ class Tables:
     unbounded_slots: set[int] = field(default_factory=set)  # sites whose slots comparisons alone limit
     ranks_of_floats: set[int] = field(default_factory=set)  # sites whose slots are ranks among floats
     dynamic_start: int | None = None  # where dynamic shared memory begins, if nobody gave its bytes
-    grows: set[int] | None = None  # ``Context.grows``
+    grows: dict[tuple[int, int, int], int] | None = None  # ``Context.grows``
     #: of it only, by site and warp
     in_dynamic: Callable[[int, int], Reached] = field(default=lambda site, warp: ANYWHERE)
     certain: bool = True  # all accesses must be certain

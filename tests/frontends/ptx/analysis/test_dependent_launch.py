@@ -246,3 +246,16 @@ def test_what_is_written_before_is_true_or_false(tmp_path: Path, capsys: Any) ->
     (tmp_path / "k.ptx.launch.toml").write_text(LAUNCH.format(told=', written_before = "no"'))
     assert command(["check", str(tmp_path / "k.ptx")]) == 2
     assert "written_before: give true or false" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("early", ["ld.global.u32 %r2, [%rd1];", "st.global.u32 [%rd1], %r1;"])
+def test_what_comes_before_the_wait_is_said_where_nobody_says_that_a_grid_runs_before(
+    early: str, check: Any
+) -> None:
+    body = "mov.u32 %r1, %tid.x;\nld.param.u64 %rd1, [k_out];\n{}\ngriddepcontrol.wait;\n{}\nret;"
+    for before, after in ((early, ""), ("", early)):
+        text = module_text(body.format(before, after), params=PARAMS)
+        report = check(text, grid=1)
+        assert report["verdict"] == "proved"
+        said = f"line {line(text, early)}: the grid before leaves it alone"
+        assert (said in report["assumptions"]) is bool(before)

@@ -221,6 +221,20 @@ def test_words_that_threads_wait_for(give: str, poll: str) -> None:
     assert _found(_text(TAKEN.format(give=give, poll=poll))) is None
 
 
+#: The first warp stores at its ranks and leaves, the second one behind a barrier.
+LEAVES = """setp.lt.u32 %p6, %r1, 32; @!%p6 bra ON;
+mad.lo.s32 %r40, %r20, 4, %r4; @%p1 st.shared.u32 [%r40], %r1; ret;
+ON: bar.sync 0; mad.lo.s32 %r40, %r20, 4, %r4; @%p1 st.shared.u32 [%r40+{more}], %r1;"""
+
+
+def test_no_barrier_orders_what_they_stored_who_left() -> None:
+    """Places of the second warp may be those of the first, and 32 behind them."""
+    here = LEAVES.format(more=128)
+    assert _found(_text(_scan(), here)) is None
+    stays = here.replace("ret;", "bar.sync 0; ret;")
+    assert _found(_text(_scan(), stays)) is not None
+
+
 def _drawn(draw: random.Random) -> str:
     """A kernel that stores at ranks, often with a mistake; it lacks no barrier."""
 

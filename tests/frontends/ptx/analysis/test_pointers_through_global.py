@@ -35,6 +35,15 @@ WRONG = {
     "by a generic address": "cvta.global.u64 %rd5, %rd1;\nst.u64 [%rd5], %rd0;\n" + BROUGHT,
     "in halves": HALVES + "ld.global.v2.u32 {%r4, %r5}, [%rd1];\nmov.b64 %rd3, {%r4, %r5};\n"
     "st.u32 [%rd3], %r0;",
+    "brought by an atomic": "st.global.u64 [%rd1], %rd0;\nbar.sync 0;\n"
+    "atom.global.add.u64 %rd3, [%rd1], 0;\nst.u32 [%rd3], %r0;",
+    "one register of an atomic": "atom.global.exch.b64 %rd0, [%rd1], %rd0;\nbar.sync 0;\n"
+    "atom.global.exch.b64 %rd0, [%rd1], %rd0;\nst.u32 [%rd0], %r0;",
+    "copied to shared memory": "st.global.u64 [%rd1], %rd0;\nbar.sync 0;\n"
+    "cp.async.ca.shared.global [%r1+256], [%rd1], 8;\ncp.async.wait_all;\n"
+    "ld.shared.u64 %rd3, [%r1+256];\nst.u32 [%rd3], %r0;",
+    "an atomic of shared memory": "st.shared.u64 [%r1+256], %rd0;\nbar.sync 0;\n"
+    "atom.shared.add.u64 %rd3, [%r1+256], 0;\nst.u32 [%rd3], %r0;",
 }
 RIGHT = {
     "another pointer": "ld.global.u64 %rd3, [%rd1];\nadd.u64 %rd3, %rd3, %rd2;\nst.u32 [%rd3], %r0;",

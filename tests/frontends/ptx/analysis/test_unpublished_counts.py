@@ -54,6 +54,33 @@ def test_what_is_not_published_before_the_count_is_not_proved(check: Any, fence:
     assert check(module_text(BODY.replace("FENCE", fence), PARAMS), facts=FACTS)["verdict"] != "proved"
 
 
+#: Thread 0 of each block adds to one sum, which the last block reads as a volatile word.
+SUM = """
+    mov.u32 %r1, %tid.x;
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra END;
+    ld.param.u64 %rd1, [k_parts];
+    ld.param.u64 %rd2, [k_count];
+    ADD
+    FENCE
+    atom.global.add.u32 %r4, [%rd2], 1;
+    setp.ne.u32 %p2, %r4, 3;
+    @%p2 bra END;
+    FENCE
+    ld.volatile.global.u32 %r6, [%rd1];
+    st.global.u32 [%rd2+4], %r6;
+END:
+    ret;
+"""
+
+
+@pytest.mark.parametrize("add", ["red.global.add.u32 [%rd1], 1;", "atom.global.add.u32 %r9, [%rd1], 1;"])
+@pytest.mark.parametrize("fence", ["", "fence.acq_rel.cta;", "fence.acq_rel.gpu;"])
+def test_a_sum_is_published_before_the_count_as_well(check: Any, add: str, fence: str) -> None:
+    text = module_text(SUM.replace("ADD", add).replace("FENCE", fence), PARAMS)
+    assert (check(text, facts=FACTS)["verdict"] == "proved") is ("gpu" in fence)
+
+
 def test_a_block_that_is_alone_may_read_what_it_wrote(check: Any) -> None:
     facts = FACTS.replace("[4]", "[1]")
     assert check(module_text(BODY.replace("FENCE", ""), PARAMS), facts=facts)["verdict"] == "proved"

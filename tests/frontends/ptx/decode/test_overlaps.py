@@ -24,7 +24,7 @@ PLAIN = """
 """
 
 
-@pytest.mark.parametrize(("read", "stores", "names"), [("%rd1", "st", ["out"]), ("%rd2", "red.add", []),
+@pytest.mark.parametrize(("read", "stores", "names"), [("%rd1", "st", ["out"]), ("%rd2", "red.add", ["flag"]),
                                                        ("%rd2", "st", ["flag"])])  # fmt: skip
 def test_what_is_read_and_written_by_plain_accesses_is_taken_for_granted(
     read: str, stores: str, names: list[str], check: Any
@@ -39,6 +39,38 @@ def test_what_is_read_and_written_by_plain_accesses_is_taken_for_granted(
         f"line {wrote}: no other thread reads (line {at}) what is written through {name} there"
         for name in names
     ]
+
+
+MATRIX = """
+    ld.param.u64 %rd1, [k_out];
+    mov.u32 %r1, %ctaid.x;
+    mul.wide.u32 %rd3, %r1, 1024;
+    add.u64 %rd4, %rd1, %rd3;
+    mov.u32 %r2, 16;
+    {first}
+    {second}
+    ret;
+"""
+STORED = "wmma.store.d.sync.aligned.m16n16k16.global.row.f32 [%rd4], {%f1,%f1,%f1,%f1,%f1,%f1,%f1,%f1}, %r2;"
+LOADED = (
+    "wmma.load.c.sync.aligned.m16n16k16.global.row.f32 {%f1,%f2,%f3,%f4,%f5,%f6,%f7,%f8}, [%rd4+1024], %r2;"
+)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("mov.f32 %f1, 0f00000000; " + STORED, "ld.global.u32 %r3, [%rd4+1024];"),
+        ("st.global.u32 [%rd4], %r1;", LOADED),
+    ],
+    ids=["stored", "loaded"],
+)
+def test_so_is_what_matrices_do(first: str, second: str, check: Any) -> None:
+    text = MATRIX.replace("{first}", first).replace("{second}", second)
+    text = module_text(text, params=PARAMS)
+    report = check(text)
+    assert report["verdict"] == "proved"
+    assert any("no other thread reads" in a and "through out" in a for a in report["assumptions"])
 
 
 LAST = """
