@@ -12,15 +12,19 @@ from syncverify.driver.ptx_task import CheckTask
 from syncverify.driver.unconfirmed import unconfirmed
 from syncverify.frontends.ptx.analysis.tile_barriers import largest_tile
 from syncverify.frontends.ptx.analysis.warp_roles import counts_threads, has_roles
+from syncverify.frontends.ptx.exec.tables import layout
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.launch.facts import PtxFacts
 from syncverify.frontends.ptx.launch.small_sizes import small_sizes
+from syncverify.frontends.ptx.launch.usual_blocks import narrowest_shared, reads_thread_numbers
 from syncverify.frontends.ptx.syntax.nodes import Imm
 
 _WARP = 32
 _BARRIERS = frozenset({"bar", "barrier"})
 #: Blocks of threads for which barriers are that are tried.
 _MOST_NAMED = 3
+#: An access leaves its array.
+_OUTSIDE = "SV114"
 
 
 def of_bound(facts: PtxFacts) -> list[str]:
@@ -79,34 +83,49 @@ def _right_for_fewer(
     k: CheckTask, report: KernelReport, check: Callable[[CheckTask], KernelReport]
 ) -> KernelReport:
     """A refutation for the largest block; undecided where the kernel is proved for a smaller one that the
-    text names, as the threads that come to a barrier.
+    text names, as the threads that come to a barrier, or for one thread.
 
     Example: ``.maxntid 128`` and ``bar.sync 1, 96`` are of a kernel that is launched with 96 threads.
     """
     assert k.facts.block is not None
     x, *more = k.facts.block
-    named = {
-        o.value
-        for i in k.function.body
-        if i.op in _BARRIERS and "arrive" not in i.mods
-        for o in i.operands[1:2]
-        if isinstance(o, Imm)
-    }
     if prod(more) > 1 or has_roles(Flow(k.function)):
         return report
-    for fewer in sorted((n for n in named if 0 < n < x and n % _WARP == 0), reverse=True)[:_MOST_NAMED]:
+    first = next(d for d in report.diagnostics if d.severity is Severity.ERROR)
+    for fewer, why in _meant(k, x, first.rule):
         found = check(k.launched(replace(k.facts, block=(fewer, 1, 1), _cache={})))
         if found.verdict is not Verdict.PROVED:
             continue
-        first = next(d for d in report.diagnostics if d.severity is Severity.ERROR)
+        threads = "one thread" if fewer == 1 else f"{fewer} threads"
         text = (
-            f"the kernel is right for a block of {fewer} threads, for which it has a barrier, and wrong for "
+            f"the kernel is right for a block of {threads}, {why}, and wrong for "
             f"{x}, which .maxntid bounds: {first.message}: give block in a launch file, or .reqntid in the "
             "text"
         )
         found = unconfirmed(report, "", Cause.MISSING_FACT)
         return replace(found, reason=Reason(text, Cause.MISSING_FACT), suspect=None)
     return report
+
+
+def _meant(k: CheckTask, most: int, rule: str) -> list[tuple[int, str]]:
+    """Blocks of fewer threads that a text names, the largest first, and how. ``rule``: what is refuted.
+
+    The elements of an array name one where the largest block leaves an array. A text that asks for no number
+    of a thread may be meant for one.
+    """
+    named: dict[int, str] = {}
+    if rule == _OUTSIDE:
+        each = narrowest_shared(k.function)
+        arrays = layout(k.module, k.function, None).names
+        named |= {(end - start) // each: "which fills an array" for start, end, _ in arrays}
+    for i in k.function.body:
+        if i.op == "mbarrier" and i.mods[:1] == ("init",):
+            named |= {o.value: "for which it has an mbarrier" for o in i.operands[1:2] if isinstance(o, Imm)}
+        elif i.op in _BARRIERS and "arrive" not in i.mods:
+            named |= {o.value: "for which it has a barrier" for o in i.operands[1:2] if isinstance(o, Imm)}
+    found = sorted((n for n in named if 0 < n < most and n % _WARP == 0), reverse=True)[:_MOST_NAMED]
+    alone = [] if reads_thread_numbers(k.function) else [(1, "as it asks for no number of a thread")]
+    return [*((n, named[n]) for n in found), *alone]
 
 
 __all__ = ["of_bound", "with_fewer_threads"]

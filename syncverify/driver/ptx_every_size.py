@@ -381,8 +381,12 @@ def _tried(k: CheckTask, prove: Prove | None = None) -> Attempt:
     own = k.abstraction
     brief = own.data_as_words or own.terms is not None or not own.stored_values
     briefly = k.checker.briefly if brief else None
+    prove = prove or briefly or k.checker.prove
     try:
-        return _attempt(k, prove or briefly or k.checker.prove)
+        first = _attempt(k, prove)
+        if first.found is None or not has(first.found.reason, Cause.UNTRIED_LANE):
+            return first
+        return _attempt(replace(k, each_lane=True), prove)
     except NotConcrete:
         return Attempt(k, None)
 

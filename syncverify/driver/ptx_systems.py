@@ -39,6 +39,7 @@ from syncverify.frontends.ptx.launch.facts import PtxFacts
 from syncverify.frontends.ptx.launch.tensormap_boxes import copies_tensors, lacks_box
 from syncverify.frontends.ptx.launch.usual_blocks import blocks_of, usual_blocks
 from syncverify.frontends.ptx.values.atomic_tickets import Question, Taken, Tickets
+from syncverify.model.elected_lane import ElectedLane, of_all
 
 #: Clusters of a grid that are run one by one.
 MAX_CLUSTERS = 16
@@ -52,6 +53,14 @@ MAX_SEQUENCES = 256
 
 def outcome_of_launch(k: CheckTask) -> Outcome:
     """The outcome of all systems that represent the launch, with what it rests on."""
+    outcome = _outcome_of_launch(k)
+    if not has(outcome.reason, Cause.UNTRIED_LANE) or k.each_lane:
+        return outcome
+    return _outcome_of_launch(replace(k, each_lane=True))
+
+
+def _outcome_of_launch(k: CheckTask) -> Outcome:
+    """The same for the lanes that are chosen at first, or for each."""
     missing = _missing_fact(k)
     if missing is not None:
         return undecided(missing, k.span)
@@ -221,13 +230,13 @@ def _handing_over(k: CheckTask, program: Program, launch: Launch, clusters: int 
     """The outcomes of a kernel whose blocks may wait for each other."""
     if k.boxes is not None and copies_tensors(program):
         for number in sorted({0, (clusters or 1) - 1}):
-            alone = PtxSystem.fresh(program, launch, number, 0, k.hash)
+            alone = PtxSystem.fresh(program, launch, number, source_hash=k.hash)
             if any(map(lacks_box, alone.stuck)):
                 launch = inferred(k, launch, program, number)
     each = range(min(clusters or 1, MAX_COMPARED))
-    for lane in dict.fromkeys(lane for at in each for lane in elected(k, program, launch, at)):
+    for lane in of_all(elected(k, program, launch, at) for at in each):
 
-        def fresh(n: int, at: int, lane: int = lane) -> PtxSystem:
+        def fresh(n: int, at: int, lane: ElectedLane = lane) -> PtxSystem:
             return PtxSystem.fresh(program, launch, at, lane, k.hash, asked=asked, clusters=n)
 
         yield from together(program, clusters, k.span, fresh, lambda s: _sequential_clusters(k, s, asked))
@@ -249,7 +258,7 @@ def _sequential_clusters(k: CheckTask, system: PtxSystem, asked: dict[Any, str])
     found = []
     for rows, pattern in orders:
         launch = replace(system.launch, rows=rows, pattern=pattern)
-        lane, clusters = system.info.elected_lane, system.info.clusters
+        lane, clusters = system.elected, system.info.clusters
         again = PtxSystem.fresh(
             system.program, launch, system.cluster, lane, k.hash, asked=asked, clusters=clusters
         )
@@ -503,7 +512,7 @@ _RACES = ("SV110", "SV111", "SV112")
 
 def _relaunched(k: CheckTask, system: PtxSystem, launch: Launch) -> PtxSystem:
     """The same clusters of another launch."""
-    lane, clusters = system.info.elected_lane, system.info.clusters
+    lane, clusters = system.elected, system.info.clusters
     return PtxSystem.fresh(system.program, launch, system.cluster, lane, k.hash, clusters=clusters)
 
 

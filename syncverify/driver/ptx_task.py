@@ -37,6 +37,7 @@ from syncverify.frontends.ptx.launch.launch_constants import specialise
 from syncverify.frontends.ptx.launch.tensormap_boxes import InferredBoxes
 from syncverify.frontends.ptx.syntax.nodes import Function, Module
 from syncverify.ir.expr import Expr
+from syncverify.model.elected_lane import LOWEST, WARP, ElectedLane, each_of
 from syncverify.model.events import System
 
 Judge = Callable[[System, Policy], Outcome]
@@ -151,6 +152,7 @@ class CheckTask:
     """One entry under check: what is launched, what is abstracted, and what decides.
 
     ``boxes`` alone changes: what one attempt infers of tensor maps serves the next. None: none is inferred.
+    ``each_lane``: where it matters which lane is elected, each is tried.
     """
 
     code: EntryCode
@@ -159,6 +161,7 @@ class CheckTask:
     checker: Checker
     hash: str
     boxes: InferredBoxes | None = None
+    each_lane: bool = False
 
     @property
     def module(self) -> Module:
@@ -254,8 +257,10 @@ def inferred(k: CheckTask, launch: Launch, program: Program, cluster: int = 0) -
 
 
 def elected(k: CheckTask, program: Program, launch: Launch, cluster: int | None,
-             like: PtxSystem | None = None) -> list[int]:  # fmt: skip
+             like: PtxSystem | None = None) -> list[ElectedLane]:  # fmt: skip
     """The lanes to elect. PTX leaves the choice open; CUTLASS and others rely on what the hardware does."""
-    if tries_elections(program, k.policy):
-        return elected_lanes(program, launch, cluster, like)
-    return [0]
+    if not tries_elections(program, k.policy):
+        return [LOWEST]
+    if k.each_lane:
+        return each_of(range(WARP), all_needed=True)
+    return elected_lanes(program, launch, cluster, like)

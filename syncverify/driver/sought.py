@@ -163,7 +163,7 @@ def _by_input(report: KernelReport, k: CheckTask, module: Module, effort: Replay
     launch, program = compiled(k)
     if waits_for_blocks(program):
         return None  # what they wait for is no input
-    system = PtxSystem.fresh(program, launch, None, 0, k.hash)
+    system = PtxSystem.fresh(program, launch, None, source_hash=k.hash)
     function = next(f for f in module.functions if f.name == k.function.name and f.entry)
     inputs = Inputs(program, launch.block)
     limits = Limits(effort.steps, effort.each, effort.executions)

@@ -96,7 +96,7 @@ def _of_one(
     clusters = 0 if of.grid is None else prod(of.grid) // of.ctas
     if program.handing is None or not 0 < clusters <= _MOST:
         return None
-    system = PtxSystem.fresh(program, of, 0, 0, k.hash, clusters=clusters)
+    system = PtxSystem.fresh(program, of, 0, source_hash=k.hash, clusters=clusters)
     limits = Limits(effort.steps, effort.each, effort.executions)
     function, signals = with_fenced_signals(function)  # in practical mode they release (K26)
     if signals:

@@ -122,3 +122,40 @@ def test_a_block_that_a_barrier_names(
     assert report["verdict"] == verdict, report["reason"]
     if verdict == "unknown":
         assert "a block of 96 threads" in report["reason"]
+
+
+#: Under ``.maxntid 128`` alone: what is right for the threads that the text names, and its mistake.
+MEANT = {
+    "one thread": """
+    .shared .align 16 .b8 s[16]; ld.param.u64 %rd1, [k_out]; mov.u32 %r3, s;
+    cp.async.ca.shared.global [%r3], [%rd1], 16; WAIT
+    ld.shared.u32 %r1, [%r3]; add.u32 %r1, %r1, 1; st.shared.u32 [%r3], %r1; ret;""",
+    "96 threads": """
+    .shared .align 16 .b8 s[384]; .shared .align 8 .b64 full; mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 2;
+    mov.u32 %r3, s; add.u32 %r4, %r3, %r2; mov.u32 %r8, full; setp.eq.u32 %p1, %r1, 0;
+    @%p1 mbarrier.init.shared.b64 [%r8], 96; bar.sync 0; st.shared.u32 [%r4], %r1;
+    mbarrier.arrive.shared.b64 %rd2, [%r8]; W: mbarrier.try_wait.shared.b64 %p2, [%r8], %rd2; @!%p2 bra W;
+    WAIT sub.u32 %r5, 380, %r2; add.u32 %r6, %r3, %r5; ld.shared.u32 %r7, [%r6]; ret;""",
+    "a block of 96": """
+    .shared .align 16 .b8 s[384]; mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 2; mov.u32 %r3, s;
+    add.u32 %r4, %r3, %r2; st.shared.u32 [%r4], %r1; WAIT
+    xor.b32 %r5, %r4, 4; ld.shared.u32 %r7, [%r5]; ret;""",
+}
+#: ``WAIT`` of the right ones, and of the wrong ones. The mbarrier waits in both.
+RIGHT = {
+    "one thread": "cp.async.wait_all;",
+    "96 threads": "",
+    "a block of 96": "bar.warp.sync -1;",
+}
+WRONG = {"one thread": "", "96 threads": "st.shared.u32 [%r3], %r1;", "a block of 96": ""}
+
+
+@pytest.mark.parametrize("name", MEANT)
+@pytest.mark.parametrize("right", [True, False])
+def test_a_block_that_the_text_is_meant_for(tmp_path: Path, capsys: Any, name: str, right: bool) -> None:
+    body = MEANT[name].replace("WAIT", (RIGHT if right else WRONG)[name])
+    (tmp_path / "k.ptx").write_text(module_text(body, ".param .u64 k_out", bounds=".maxntid 128"))
+    command(["check", str(tmp_path / "k.ptx"), "--format", "json"])
+    (report,) = json.loads(capsys.readouterr().out)["kernels"]
+    assert report["verdict"] == ("unknown" if right else "refuted"), report["reason"]
+    assert not right or name in report["reason"]

@@ -69,7 +69,7 @@ class Failure:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Failures with one key are one mistake met again."""
+        """Failures with one key are one mistake met again. A warning hides no error of its rule."""
         first = self.first.site if self.first is not None else -1
         return (
             self.obligation,
@@ -78,4 +78,5 @@ class Failure:
             first,
             self.barrier if self.obligation != Obligation.RACE else -1,
             self.strict_only,
+            self.severity,
         )

@@ -134,7 +134,7 @@ class Assembly:
 
     def ahead(self, c: int, slots: int, back: bool = False) -> Term:
         """An offset of slots: from where the counter is, or up to the next lap."""
-        return num(c) if 2 * c <= slots else num(c - slots) + (ZERO if back else self.depth(slots))
+        return num(c) if 2 * c <= slots - back else num(c - slots) + (ZERO if back else self.depth(slots))
 
     def tiles(self) -> dict[str, list[TilesText]]:
         """By function, the tiles that count with it."""

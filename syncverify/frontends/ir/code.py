@@ -24,7 +24,6 @@ from syncverify.frontends.ir.code_text import (  # fmt: skip
     ENDED,
     ENTRY,
     FIRST_REGISTER,
-    NOBODY,
     PC,
     QUEUE,
     QUEUED,
@@ -32,6 +31,7 @@ from syncverify.frontends.ir.code_text import (  # fmt: skip
     Disagreement,
     Registers,
     Slow,
+    UntriedLanesError,
     Vecs,
     symbolic,
 )
@@ -62,6 +62,7 @@ from syncverify.ir.value_uses import (
     refilled,
     stored_value,
 )
+from syncverify.model.elected_lane import NOBODY
 from syncverify.model.events import END, Ev, Event, Site
 from syncverify.symbolic.context import NotConcrete, SymbolicContext
 
@@ -324,8 +325,11 @@ class Code(IterationText):
 
         def slow(r: Registers, key: Any) -> Any:
             lanes, warp_mask = program.classes[r[CLASS]]
+            if why := r[ELECTED].unrepresented(sum(1 << lane for lane in lanes)):
+                raise UntriedLanesError(why)
             lowest = (warp_mask & -warp_mask).bit_length() - 1
-            chosen = r[ELECTED] if r[ELECTED] == NOBODY or warp_mask >> r[ELECTED] & 1 else lowest
+            elected = r[ELECTED].lane
+            chosen = elected if r[ELECTED] == NOBODY or warp_mask >> elected & 1 else lowest
             memo[key] = v = program.vecs.register(int(lane == chosen) for lane in lanes)
             return v
 

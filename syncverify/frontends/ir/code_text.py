@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from syncverify.base.reason import Reason
 from syncverify.ir.evaluate import (  # fmt: skip
     Reader,
     closure,
@@ -40,8 +41,6 @@ _DECIDED = {
     "==": ("lo == hi == 0", "lo > 0 or hi < 0"),
     "!=": ("lo > 0 or hi < 0", "lo == hi == 0"),
 }
-#: An elected lane that no warp has: every lane takes the path of the others.
-NOBODY = 32
 #: Block 0 hands out queued events; block 1 is the end; block 2 the kernel's entry.
 QUEUED, ENDED, ENTRY = 0, 1, 2
 
@@ -71,6 +70,14 @@ class Disagreement(Exception):  # noqa: N818 -- control flow, not an error
     def __init__(self, values: tuple[int, ...]) -> None:
         super().__init__("lanes disagree")
         self.values = values
+
+
+class UntriedLanesError(Exception):
+    """A class elects, and none of its lanes was tried as the elected one."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 class Vecs:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 
 from syncverify.frontends.ir.code import Program
+from syncverify.frontends.ir.places_of_elected import Places
 from syncverify.ir import nodes as n
 from syncverify.ir.evaluate import (
     bodies,
@@ -28,9 +29,9 @@ _THREAD = ("tid", "tid.x", "tid.y", "tid.z", "lane", "warp", "wg")
 class Elections:
     """A lane that no guard names, and ``another``; whether some role may both elect and distinguish lanes;
     whether a guard inside the elected lane's own code names lanes; ``by_number``: what that code does, if and
-    how often, depends on the lane's number; ``meets_lanes``: it accesses memory in which lanes
-    have places of their own; ``behind``: sets of lanes that guards distinguish behind a branch that more than
-    the thread decides, which a run that follows one way may not come to.
+    how often, depends on the lane's number; ``meets_lanes``: it may be the only one at a place that it
+    accesses by itself; ``behind``: sets of lanes that guards distinguish behind a branch that more than the
+    thread decides, which a run that follows one way may not come to.
     """
 
     free: int
@@ -56,20 +57,14 @@ def elections(kernel: n.Kernel, values: Mapping[str, int], grid: Grid) -> Electi
     another = next((lane for lane in range(free + 1, 32) if lane not in named), 0)
     elected = frozenset(s.name for s in statements(kernel.body) if isinstance(s, n.Elect))
     inside = {id(s): s for s in _of_elected(kernel.body, elected)}
-    varying = varying_names(kernel.body, LANE_BUILTINS)
-    apart = {
-        memory
-        for s in statements(kernel.body)
-        if id(s) not in inside and any(mentions(e, varying) for e in _placing(s))
-        for memory in _memory(s)
-    }
+    varying = varying_names(kernel.body, LANE_BUILTINS) | guards.by_lane
     return Elections(
         free,
         _both(kernel.body, guards),
         _nested(kernel.body, guards, elected),
         any(mentions(e, varying) for s in inside.values() for e in _placing(s))
         or any(guards.decided(s) for s in inside.values()),
-        any(memory in apart for s in inside.values() for memory in _memory(s)),
+        Places(kernel, grid, varying, guards.known).meet_alone(inside),
         another,
         tuple(sorted(_behind(kernel.body, guards, elected))),
     )
@@ -119,18 +114,6 @@ def _placing(s: n.Stmt) -> Iterator[Expr]:
         for f in fields(s):
             if f.name != "value":
                 yield from expressions(getattr(s, f.name))
-
-
-def _memory(s: n.Stmt) -> Iterator[str]:
-    """The array or tensor that a lane accesses by itself."""
-    if isinstance(s, n.LdShared):
-        yield s.src.buffer
-    elif isinstance(s, n.StShared | n.AtomShared):
-        yield s.dst.buffer
-    elif isinstance(s, n.LdGlobal):
-        yield s.src.tensor
-    elif isinstance(s, n.StGlobal | n.AtomGlobal):
-        yield s.dst.tensor
 
 
 def _names_memory(s: n.Stmt) -> bool:

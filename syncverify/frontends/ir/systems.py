@@ -23,11 +23,11 @@ from syncverify.frontends.ir.code_text import (  # fmt: skip
     ELECTED,
     ENTRY,
     FIRST_REGISTER,
-    NOBODY,
     PC,
     QUEUE,
     QUEUED,
     Disagreement,
+    UntriedLanesError,
     Vec,
     symbolic,
 )
@@ -38,6 +38,7 @@ from syncverify.ir import nodes as n
 from syncverify.ir.evaluate import rounds, statements, steady
 from syncverify.ir.launch_grid import Grid
 from syncverify.ir.layout import launch_values
+from syncverify.model.elected_lane import NOBODY, WARP, ElectedLane, each_of
 from syncverify.model.events import Ev, Event, LaneSplit, SystemInfo, ThreadClass, Unanalysable
 from syncverify.symbolic.context import NeedsDecision, NotConcrete, SymbolSplit, mapped
 from syncverify.symbolic.protocol import SymbolicAgent, SymbolicSystem
@@ -49,7 +50,6 @@ MAX_TRACED = 512
 #: Steps without an event after which an agent gives up.
 _MAX_JUMPS = 10_000_000
 _SIZED_JUMPS = 20_000  # where a size is symbolic, and a loop need not end
-WARP = 32
 #: Events of one class that the discovery of splits looks at; later splits restart the run.
 _DISCOVERY = 50_000
 _SIZED_DISCOVERY = 500  # where a size is symbolic, and the run need not end
@@ -134,7 +134,7 @@ def elected_lanes(
     choice: Elections,
     symbols: Mapping[str, Any] = NO_SYMBOLS,
     places: Mapping[int, Mapping[str, Any]] = NO_PLACES,
-) -> list[int]:
+) -> list[ElectedLane]:
     """The lanes to elect: one that no guard names, and one of each other set of lanes that guards distinguish
     in a warp that elects (a guard beside an election may hit the elected lane or miss it).
 
@@ -142,22 +142,25 @@ def elected_lanes(
     access at places of their own: one of two is not at the place itself.
     """
     if choice.by_number:
-        return [*range(WARP)]
+        return each_of(range(WARP), all_needed=True)
     lanes = {choice.free: None}
     if choice.nested:
         lanes[0] = None
     if choice.meets_lanes:
         lanes[choice.another] = None
+    late = False
     if choice.with_guards:
         system = IrSystem.fresh(program, grid, {}, cluster, NOBODY, "", symbols, places)
         if system.cut_short:  # lanes may part, and elect, behind what was seen
-            return [*range(WARP)]
+            return each_of(range(WARP), all_needed=True)
+        late = bool(symbols) or system.polled  # of a branch on a size, or a look, the run follows one way
+        wanted = 2 if choice.meets_lanes or late else 1
         for c in system.info.classes:
             if (c.cta, c.warp) in system.electing:
-                lanes |= dict.fromkeys(_missing(c.lanes, lanes, 2 if choice.meets_lanes else 1))
-        for part in choice.behind if symbols else ():  # of a branch on a size, the run follows one way
-            lanes |= dict.fromkeys(_missing(part, lanes, 1))
-    return list(lanes)
+                lanes |= dict.fromkeys(_missing(c.lanes, lanes, wanted))
+        for part in choice.behind if late else ():
+            lanes |= dict.fromkeys(_missing(part, lanes, wanted))
+    return each_of(lanes, all_needed=late)
 
 
 def _missing(among: int, tried: Iterable[int], wanted: int) -> list[int]:
@@ -195,6 +198,8 @@ class IrAgent(SymbolicAgent):
                     return event
         except Disagreement as d:
             raise LaneSplit(self.cls, self._parts(d.values)) from None
+        except UntriedLanesError as e:
+            return self._stop(self._line(e), e.reason)
         except ArithmeticError as e:
             return self._stop(self._line(e), f"an index expression has no value: {e}")
         return self._stop(0, f"no event within {_MAX_JUMPS} steps")
@@ -217,6 +222,8 @@ class IrAgent(SymbolicAgent):
                 answer = 0
         except Disagreement as d:
             raise LaneSplit(self.cls, self._parts(d.values)) from None
+        except UntriedLanesError as e:
+            return self._stop(self._line(e), e.reason)
         except ArithmeticError as e:
             return self._stop(self._line(e), f"an index expression has no value: {e}")
         return self._stop(0, f"no event within {_SIZED_JUMPS} steps")
@@ -232,6 +239,8 @@ class IrAgent(SymbolicAgent):
             raise
         except Disagreement as d:
             raise LaneSplit(self.cls, self._parts(d.values)) from None
+        except UntriedLanesError as e:
+            return self._stop(self._line(e), e.reason)
         except ArithmeticError as e:
             return self._stop(self._line(e), f"an index expression has no value: {e}")
 
@@ -348,13 +357,16 @@ class IrSystem(SymbolicSystem):
     program: Program
     grid: Grid
     cluster: int
+    elected: ElectedLane
     electing: set[tuple[int, int]] = field(default_factory=set)  # (CTA, warp) that discovery saw elect
     cut_short: set[tuple[int, int]] = field(default_factory=set)  # (CTA, warp) that ran on behind discovery
+    polled: bool = False  # whether discovery met looks, which it answers in one way
     symbols: Mapping[str, Any] = field(default_factory=dict)  # what represents parameters without a number
     places: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)  # by CTA: where its block is
 
     @classmethod
-    def fresh(cls, program: Program, grid: Grid, values: Mapping[str, int], cluster: int, elected: int,
+    def fresh(cls, program: Program, grid: Grid, values: Mapping[str, int], cluster: int,
+              elected: ElectedLane,
               source_hash: str, symbols: Mapping[str, Any] = NO_SYMBOLS,
               places: Mapping[int, Mapping[str, Any]] = NO_PLACES) -> IrSystem:  # fmt: skip
         kernel, t = program.kernel, program.tables
@@ -380,7 +392,7 @@ class IrSystem(SymbolicSystem):
             sites=program.sites,
             fragments=[f.name for f in kernel.fragments],
             maps=[m.name for m in kernel.maps],
-            elected_lane=elected,
+            elected_lane=elected.lane,
             cooperative=kernel.launch.cooperative,
             source_hash=source_hash,
             entry=kernel.span,
@@ -395,7 +407,7 @@ class IrSystem(SymbolicSystem):
             or any(isinstance(s, n.GridDepWait | n.GridDepLaunch) for s in statements(kernel.body)),
             has_to_wait=kernel.launch.dependent,
         )
-        system = cls(info, program, grid, cluster, symbols=symbols, places=places)
+        system = cls(info, program, grid, cluster, elected, symbols=symbols, places=places)
         info.classes = system._with_final_classes(list(whole))
         return system
 
@@ -427,7 +439,7 @@ class IrSystem(SymbolicSystem):
         r: list[Any] = [0] * code.size
         r[PC], r[QUEUE] = ENTRY, ()
         r[CLASS] = program.class_id(c.warp, lanes, self.grid.warp_mask(c.warp))
-        r[CTA], r[ELECTED] = c.cta, self.info.elected_lane
+        r[CTA], r[ELECTED] = c.cta, self.elected
         for name, per_lane in self.grid.builtins(self.cluster, c.cta, c.warp, lanes).items():
             r[BUILTIN_SLOTS[name]] = program.vecs.register(per_lane)
         for name, value in (self.symbols | self.places.get(c.cta, {})).items():  # type: ignore[operator]
@@ -480,6 +492,7 @@ class IrSystem(SymbolicSystem):
                 if event[0] == Ev.ELECT:
                     self.electing.add((c.cta, c.warp))
                 answer = int(event[0] in _POLLS)
+                self.polled |= bool(answer)
         except LaneSplit as split:
             return split.parts
         except NotConcrete:

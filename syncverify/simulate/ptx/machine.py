@@ -21,7 +21,6 @@ from syncverify.simulate.ptx.memory import (
     FUNCTION_WINDOW,
     GLOBAL_WINDOW,
     NOWHERE,
-    RESERVED_SHARED,
     SHARED_START,
     Arena,
     GlobalMemory,
@@ -30,6 +29,7 @@ from syncverify.simulate.ptx.memory import (
 )
 from syncverify.simulate.ptx.older_values import OlderValues
 from syncverify.simulate.ptx.shadow import Conflict, Shadow, Writes
+from syncverify.simulate.ptx.special_registers import WarpPlace, in_all_lanes, special_registers
 from syncverify.simulate.ptx.state import BLOCKED, GONE, Block, Cluster, Fragment, Join, Meeting, Next, Warp
 from syncverify.simulate.ptx.types import LANES, UNSIGNED, Lanes, filled
 
@@ -189,42 +189,20 @@ class Machine:
 
     def _special(self, warp: Warp) -> None:
         launch, block = self.launch, warp.block
-        bx, by, _ = launch.block
-        linear = warp.number * LANES + np.arange(LANES)
+        bx, by, bz = launch.block
+        gx, gy, gz = launch.grid
+        cx, cy, cz = launch.cluster
         # PTX ISA, %warpid: a place on the SM, which other blocks may have before this one
         first = int(np.random.default_rng((self.seed, block.number)).integers(WARP_PLACES))
-        out: dict[str, Any] = {
-            "%tid.x": linear % bx,
-            "%tid.y": linear // bx % by,
-            "%tid.z": linear // (bx * by),
-            "%laneid": np.arange(LANES),
-            "%warpid": (warp.number + first) % WARP_PLACES,
-            "%nwarpid": WARP_PLACES,
-            "%smid": block.number % 132,
-            "%nsmid": 132,
-            "%gridid": 1,
-            "%is_explicit_cluster": int(launch.cluster != (1, 1, 1)),
-            "%cluster_ctarank": block.rank,
-            "%cluster_nctarank": launch.cluster[0] * launch.cluster[1] * launch.cluster[2],
-            "%lanemask_eq": 1 << np.arange(LANES),
-            "%lanemask_le": (2 << np.arange(LANES)) - 1,
-            "%lanemask_lt": (1 << np.arange(LANES)) - 1,
-            "%lanemask_ge": 0xFFFFFFFF & ~((1 << np.arange(LANES)) - 1),
-            "%lanemask_gt": 0xFFFFFFFF & ~((2 << np.arange(LANES)) - 1),
-            "%dynamic_smem_size": launch.shared,
-            "%reserved_smem_offset_1": block.shared_base - RESERVED_SHARED,
-            "%total_smem_size": self.shared_size + SHARED_START,
-            "%aggr_smem_size": self.shared_size + SHARED_START,
+        place = WarpPlace(
+            (bx, by, bz), (gx, gy, gz), (cx, cy, cz), launch.shared, self.shared_size, block.shared_base,
+            block.number, block.place, block.rank, warp.number,
+        )  # fmt: skip
+        own = {
+            "%warpid": in_all_lanes((warp.number + first) % WARP_PLACES),
+            "%nwarpid": in_all_lanes(WARP_PLACES),
         }
-        for i, axis in enumerate("xyz"):
-            out[f"%ntid.{axis}"] = launch.block[i]
-            out[f"%ctaid.{axis}"] = block.place[i]
-            out[f"%nctaid.{axis}"] = launch.grid[i]
-            out[f"%clusterid.{axis}"] = block.place[i] // launch.cluster[i]
-            out[f"%nclusterid.{axis}"] = launch.grid[i] // launch.cluster[i]
-            out[f"%cluster_ctaid.{axis}"] = block.place[i] % launch.cluster[i]
-            out[f"%cluster_nctaid.{axis}"] = launch.cluster[i]
-        warp.special = {name: np.broadcast_to(np.asarray(v, np.uint64), LANES) for name, v in out.items()}
+        warp.special = {**special_registers(place), **own}
 
     def frame(self, warp: Warp, code: Any, local: int = 0) -> list[Lanes]:
         """The slots of a function that begins; ``local``: where its local memory lies."""

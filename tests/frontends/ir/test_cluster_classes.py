@@ -68,7 +68,7 @@ def test_every_block_is_represented(guard: Expr, start: Expr, step: Expr, parity
     found = [s for s in systems(k, {}) if isinstance(s, IrSystem)]
     seen = [streams(s) for s in found]
     for c in range(BLOCKS):
-        one = IrSystem.fresh(found[0].program, found[0].grid, {}, c, found[0].info.elected_lane, "")
+        one = IrSystem.fresh(found[0].program, found[0].grid, {}, c, found[0].elected, "")
         assert streams(one) in seen, c
 
 

@@ -52,7 +52,7 @@ def test_representatives_cover_every_block(body: str, cluster: int) -> None:
     first = found[0]
     seen = [streams(s) for s in found]
     for c in range(first.grid.clusters):
-        every = IrSystem.fresh(first.program, first.grid, {}, c, first.info.elected_lane, "")
+        every = IrSystem.fresh(first.program, first.grid, {}, c, first.elected, "")
         assert streams(every) in seen, c
     assert len(seen) <= first.grid.clusters
 

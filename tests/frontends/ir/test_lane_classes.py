@@ -73,14 +73,8 @@ ELECTED_COPY = """kernel k {{
 """
 
 
-@pytest.mark.parametrize(
-    "row",
-    [0, pytest.param(1, marks=pytest.mark.xfail(strict=True, reason="the lane that is tried")), 2, 3],
-)
+@pytest.mark.parametrize("row", range(4))
 def test_a_copy_of_a_place_that_no_meeting_orders_is_refuted(row: int) -> None:
-    """Not where the place is the tried lane's own: trying two lanes for copies splits the whole warp's
-    instructions of usual products, and these are no lane's alone.
-    """
     (report,) = syncverify.check(ELECTED_COPY.format(row=row, meet=""), advice=False)
     assert str(report.verdict) == "refuted"
 

@@ -11,6 +11,7 @@ from syncverify.frontends.ptx.exec.system import PtxSystem
 from syncverify.frontends.ptx.syntax.nodes import Function
 from syncverify.frontends.ptx.syntax.parser import parse
 from syncverify.frontends.ptx.values.register_values import Unknown
+from syncverify.model.elected_lane import ElectedLane
 from syncverify.model.events import Ev, Event
 
 #: What a PTX file begins with.
@@ -60,7 +61,7 @@ def system(
 
     launch = Launch((threads, 1, 1), (cluster, 1, 1), grid, None, None, parameter)
     where = 0 if grid == (cluster, 1, 1) or grid == (1, 1, 1) else None
-    return PtxSystem.fresh(Program(module, module.entries[0]), launch, where, elected)
+    return PtxSystem.fresh(Program(module, module.entries[0]), launch, where, ElectedLane(elected))
 
 
 def events(of: PtxSystem, cls: int = 0, answer: int = 0, limit: int = 200) -> list[Event]:

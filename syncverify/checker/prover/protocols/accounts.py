@@ -15,7 +15,7 @@ from syncverify.checker.prover.protocols.claims import NotFoundError, landing, w
 from syncverify.checker.prover.protocols.multipliers import absurd, entails, shown
 from syncverify.checker.prover.protocols.paths import Introduction, Named, NewResidue, NewTile, Steps
 from syncverify.checker.prover.protocols.pruning import pruned
-from syncverify.checker.prover.protocols.search import Search, _wrapped
+from syncverify.checker.prover.protocols.search import NOBODY, Search, _wrapped
 from syncverify.checker.prover.protocols.sizes import Sample, holds, value
 
 MOST_NODES = 160
@@ -162,7 +162,7 @@ class Account:
         mine = [(u, n) for k, u, n in events if k == i]
         given = [*s.g.exists(Step(i, Half.IN, U2, N2)), *equal(self.turn(i, U2, N2), J)]
         if not mine:
-            nobody = s.solve([*premises, *given], [], Constraints(()), 5, done, pool)
+            nobody = s.solve([*premises, *given], [], Constraints(()), 5, done | {NOBODY}, pool)
             return pruned(nobody, len(premises) + len(given))
         u, n = mine[0]
         there = [{**e, "u'": value(u, e), "n'": value(n, e)} for e in some]

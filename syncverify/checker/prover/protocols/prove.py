@@ -53,7 +53,7 @@ def relaxed(p: Protocol, kept: frozenset[str] = frozenset()) -> Protocol | None:
         ((a, k), *more) = f.parts.items() if f.parts else (("", 0),)
         if a in depths and not more and k == 1 and -f.const > FEW_SLOTS:
             f = var(str(a)) - FEW_SLOTS
-        elif a in depths and not more and k == -1 and f.const > FEW_SLOTS:
+        elif a in depths and not more and k == -1 and f.const >= FEW_SLOTS:
             f = ZERO
         facts.append(f)
     return None if tuple(facts) == p.facts else replace(p, facts=tuple(facts))

@@ -971,9 +971,22 @@ class _Visited:
         found = _together(slot, every, self.by, self.m, self.mu, self.atoms, self.tiles, self.inside)
         if found is None and not self.inside:
             kept = _by_run(slot, self.some, tiles=self.tiles)
-            if kept is not ANY:
+            if kept is not ANY and not (kept is MOVES and self.repeats(slot)):
                 return dict.fromkeys(self.by, kept)
         return found
+
+    def repeats(self, slot: Any) -> bool:
+        """Whether a register may hold a number for each residue, where no run in which it changes has three
+        turns: two say little of whether it moves.
+        """
+        turns: dict[int, set[tuple[int, Any]]] = {}
+        for run, v in self.some:
+            turns.setdefault(id(run), set()).add((v.u if self.tiles else v.n, v.registers.get(slot)))
+        if any(len(some) > 2 and len({x for _, x in some}) > 1 for some in turns.values()):
+            return False
+        found = [self.values(slot, r) for r in self.by]
+        every = set().union(*found)
+        return len(every) > 1 and all(len(x) == 1 for x in found) and all(type(x) is int for x in every)
 
     def of_each(self, slot: Any) -> dict[tuple[int, int], Form]:
         """The form at each residue by itself; one number that was seen, if all others are numbers."""

@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
+from math import gcd
 from typing import Any
 
 from syncverify.checker.kernel.accept import always
@@ -62,6 +63,8 @@ Wrap = Callable[[Tree], Tree]
 _Done = frozenset[object]
 #: Among what is done: contradictions were looked for by a tile that nothing names.
 _NEXT = "next tile"
+#: Among what is done: more sizes say nothing, for the goal is a contradiction.
+NOBODY = "nobody"
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +200,8 @@ class Search:
         signs = {(x, k > 0) for h in now for x, k in h.parts.items()}
         for a, b in pairs:
             up = b - a
+            if not up.parts and up.const < 0:
+                continue
             # a sum has each name from some premise, and with its sign
             if (f, a, b) in have or not signs.issuperset((x, k > 0) for x, k in up.parts.items()):
                 continue
@@ -267,12 +272,15 @@ class Search:
         by = None if some else absurd(premises)
         if by is not None:
             return Absurd(by)
+        found = None if some else remainders(premises)
+        if found is not None:
+            return found
         wraps, premises, done = self.close(premises, done, (), some)
         if not some:
             by = absurd(premises)
             if by is not None:
                 return _wrapped(wraps, Absurd(by))
-            some = self.among_more(premises)
+            some = [] if NOBODY in done else self.among_more(premises)
         if not some:
             return _wrapped(wraps, self.contradiction(premises, goal, depth, done, pool, hint))
         reason = "no path"
@@ -705,6 +713,33 @@ class Search:
         except NotFoundError as e:
             raise NotFoundError(f"{o.key}: {e}") from None
         return pruned(found, len(premises))
+
+
+def remainders(premises: Sequence[Term]) -> Tree | None:
+    """A contradiction of two equations that leave different remainders; None where there is none.
+
+    Example: no ``j`` is ``16 q + 3`` and ``16 u + 5``, for ``q - u`` would lie between 0 and 1.
+    """
+    at = {h: i for i, h in reversed(list(enumerate(premises))) if h.parts}
+    equations = [h for h in at if -h in at and max(h.parts.values()) > 1]
+    for i, a in enumerate(equations):
+        for b in equations[:i]:
+            apart = a - b
+            g = gcd(*apart.parts.values())
+            if g < 2 or apart.const % g == 0:
+                continue
+            c = Term({x: k // g for x, k in apart.parts.items()}, apart.const // g)
+            some = [at[h] for h in (a, -a, b, -b)]
+            sides = [absurd([*(premises[k] for k in some), side]) for side in (c, -c - 1)]
+            kids = [Absurd(_placed(by, [*some, len(premises)])) for by in sides if by is not None]
+            if len(kids) == 2:
+                return Split(c, *kids)
+    return None
+
+
+def _placed(by: Sum, places: Sequence[int]) -> Sum:
+    """A sum of some premises, as one of all."""
+    return Sum(by.divisor, tuple(sorted((places[i], k) for i, k in by.multipliers)))
 
 
 def _rising(arguments: Sequence[Term], some: Sequence[Sample]) -> list[tuple[Term, Term]]:

@@ -24,8 +24,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
+import numpy as np
+
 from syncverify.frontends.ptx.analysis.butterflies import Butterflies
 from syncverify.frontends.ptx.analysis.load_agreement import LoadAgreement
+from syncverify.frontends.ptx.analysis.thread_values import ThreadValues
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.flow.divergence import Divergence
 from syncverify.frontends.ptx.flow.ssa import Versions
@@ -519,12 +522,15 @@ class Uniformity:
 
     def leaving(self, k: int) -> list[int]:
         """The versions that decide about an instruction, where threads may leave the kernel early."""
+        return [v for b in self._leaving(k) for v in self._guards(b)]
+
+    def _leaving(self, k: int) -> list[int]:
+        """The blocks whose branches decide about an instruction, where threads may leave the kernel early."""
         ends = [b for b in self._ends if not self.flow.gives_up(self.flow.block_of[b])]
         return [
-            v
+            b
             for b in self._controlling(self.flow.block_of[k])
             if len(ends) > 1 or any(map(self._only_ends, self.flow.blocks[b].succ))
-            for v in self._guards(b)
         ]
 
     def _only_ends(self, block: int) -> bool:
@@ -542,6 +548,30 @@ class Uniformity:
         """Whether no lane of a warp has left before the others come to an instruction, as far as is known
         yet."""
         return not any(self.held(v) & LANES for v in self.leaving(k))
+
+    def _stays(self, lane: int, k: int) -> bool:
+        """Whether one lane of each warp is still there if others come to an instruction: numbers of threads
+        alone decide who has left, and it stays wherever one of its warp does."""
+        values = self._thread_values
+        left = np.zeros(values.threads, bool)
+        for b in self._leaving(k):
+            if not any(self.held(v) & LANES for v in self._guards(b)):
+                continue
+            last = self.flow.blocks[b].hi - 1
+            guard = self.body[last].guard
+            ends = [self._only_ends(s) for s in self.flow.blocks[b].succ]
+            held = None if guard is None else values.read(guard, last)
+            if held is None or ends.count(True) != 1 or not self.flow.dominates(b, self.flow.block_of[k]):
+                return False
+            jumps = (held & np.uint64(1)).astype(bool) ^ self.body[last].negated
+            left |= jumps if ends[0] else ~jumps
+        warps = [left[n : n + LANES + 1] for n in range(0, len(left), LANES + 1)]
+        return all(bool(w.all()) or (lane < len(w) and not w[lane]) for w in warps)
+
+    @cached_property
+    def _thread_values(self) -> ThreadValues:
+        x, y, z = (*self.block, 1, 1)[:3]
+        return ThreadValues(self.flow, (x, y, z))
 
     def _controlling(self, block: int) -> frozenset[int]:
         """The branches that decide whether a block is executed, and those that decide about them."""
@@ -628,8 +658,12 @@ class Uniformity:
         mode = next((m for m in i.mods if m in ("up", "down", "bfly", "idx")), "")
         ops = i.operands
         clamp = self.constant(ops[3], k) if len(ops) > 4 and "sync" in i.mods else None
-        if clamp is None or not self.whole(ops[4], k) or not self.together(k):
+        if clamp is None or not self.whole(ops[4], k):
             return self._read(sources(i), k) | LANES
+        if not self.together(k):
+            of = self.constant(ops[2], k) if mode == "idx" and clamp == LANES else None
+            if of is None or not self._stays(of & LANES, k):
+                return self._read(sources(i), k) | LANES
         bits, lane = self._operand(ops[1], 32, k), _union([_apart(self._read(registers(ops[2]), k))])
         segments = clamp >> 8 & LANES
         if mode == "idx" and clamp & LANES == LANES:  # each bit is that of another lane

@@ -83,7 +83,7 @@ from syncverify.frontends.ptx.decode.table import decode, refused
 from syncverify.frontends.ptx.decode.wmma import moves_matrix, stores_matrix
 from syncverify.frontends.ptx.flow.asserts import SILENT, called, stops
 from syncverify.frontends.ptx.flow.control_flow import Flow
-from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Mem, Module, Reg, Special
+from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Mem, Module, Operand, Reg, Special
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 from syncverify.frontends.ptx.syntax.printer import instruction_text
 from syncverify.frontends.ptx.syntax.types import RANK, width
@@ -495,10 +495,49 @@ class Plan:
             if (i.op in BARRIERS or is_collective(i)) and at in self.flow.reached:
                 while 0 <= at < self.flow.end:
                     b = self.flow.blocks[at]
-                    if any(_does(j) for j in self.body[b.lo : b.hi]):
+                    if any(_does(j) for j in self.body[b.lo : b.hi]) and not self._took_part(k, at):
                         found.setdefault(at, set()).add(k)
                     at = self.flow.join(at)
         return {at: frozenset(ks) for at, ks in found.items()}
+
+    def _took_part(self, k: int, at: int) -> bool:
+        """Whether who comes through a block of a loop has executed a barrier or collective since it was last
+        there, with the mask that all have: what the block does belongs to a turn in which it took part."""
+        home = self.flow.block_of[k]
+        if self.body[k].guard is not None or not self._names_the_same(self.body[k]):
+            return False
+        if not self.flow.dominates(home, at) or home not in self._behind(at):
+            return False
+        return home == at or at not in self._behind(at, home)
+
+    def _names_the_same(self, i: Instr) -> bool:
+        """Whether a barrier of the block, or a collective, is for the same threads each time: a number in the
+        text says which. Lanes that name others at one instruction may not have met those that wait there."""
+        if i.op in BARRIERS and "warp" not in i.mods:
+            return len(i.operands) == 1 and isinstance(i.operands[0], Imm)
+        return bool(i.operands) and self._is_number(i.operands[-1])
+
+    def _is_number(self, op: Operand) -> bool:
+        """Whether an operand is a number in the text, or a register that holds nothing else."""
+        if not isinstance(op, Reg):
+            return isinstance(op, Imm)
+        writers = [i for i in self.body if op.name in results(i)]
+        return len(writers) == 1 and (
+            writers[0].op == "mov"
+            and writers[0].guard is None
+            and isinstance(writers[0].operands[0], Reg)
+            and isinstance(writers[0].operands[1], Imm)
+        )
+
+    def _behind(self, at: int, around: int = -1) -> set[int]:
+        """The blocks that a block comes to, not through another."""
+        found, ahead = set[int](), [at]
+        while ahead:
+            blocks = self.flow.blocks
+            new = {b for b in blocks[ahead.pop()].succ if b < self.flow.end and b != around} - found
+            found |= new
+            ahead += new
+        return found
 
     def skips(self, left: int, barrier: int, whole: bool) -> bool:
         """Whether who leaves at one site has run past the barrier at another. Of a whole warp (``whole``)

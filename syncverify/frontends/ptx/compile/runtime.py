@@ -31,6 +31,7 @@ from syncverify.frontends.ptx.values.register_values import (
 )
 from syncverify.frontends.ptx.values.symbolic_words import SymbolicWord
 from syncverify.frontends.ptx.values.symbolic_words import size as sized
+from syncverify.model.elected_lane import ElectedLane
 from syncverify.model.events import EACH_BLOCK, Ev, Event, Flag
 from syncverify.symbolic.context import AffineTerm
 
@@ -133,7 +134,7 @@ def keep(r: Registers, added: Any, event: Event | None) -> Event | None:
     return event
 
 
-def elected(r: Registers, mask: Any, elected: int) -> tuple[int, Any]:
+def elected(r: Registers, mask: Any, elected: ElectedLane) -> tuple[int, Any]:
     ctx = r[CONTEXT]
     return ctx.elect(mask, elected)  # type: ignore[no-any-return]
 

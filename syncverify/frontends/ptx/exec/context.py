@@ -29,6 +29,7 @@ from syncverify.frontends.ptx.values.register_values import (
 from syncverify.frontends.ptx.values.residues import Residue
 from syncverify.frontends.ptx.values.symbolic_words import SymbolicWord
 from syncverify.ir.footprints import Range
+from syncverify.model.elected_lane import NOBODY, ElectedLane
 from syncverify.model.events import Footprint
 
 #: Places of one access by steps through dynamic shared memory, those of all lanes together.
@@ -432,13 +433,15 @@ class ClassContext:
             found.partial = True
         return found
 
-    def elect(self, mask: Value, elected: int) -> tuple[int, Value]:
+    def elect(self, mask: Value, elected: ElectedLane) -> tuple[int, Value]:
         """The lane that ``elect.sync`` chooses among ``mask``, and the predicate."""
         m = mask if mask.__class__ in INTS else 0xFFFFFFFF
         m = m & self.warp_lanes or self.warp_lanes
-        if elected >= WARP:
-            return 0, 0  # nobody
-        lane = elected if m >> elected & 1 else (m & -m).bit_length() - 1
+        if elected == NOBODY:
+            return 0, 0
+        if why := elected.unrepresented(self.mask):
+            raise Opaque(why)
+        lane = elected.lane if m >> elected.lane & 1 else (m & -m).bit_length() - 1
         return lane, per_lane([int(i == lane) for i in range(WARP)])
 
     def load(self, r: list[Any], space: str, address: Value, size: int, missing: Unknown) -> Value:

@@ -10,6 +10,7 @@ from syncverify.frontends.ptx.exec.concrete_launch import Launch
 from syncverify.frontends.ptx.values.register_values import WARP, Unknown, per_lane
 from syncverify.ir.launch_grid import Dims, Grid
 from syncverify.model.automata.named_barrier import FIRST_OF_TILES
+from syncverify.model.elected_lane import ElectedLane
 
 _AXES = "xyz"
 
@@ -29,7 +30,7 @@ class Specials:
 
     launch: Launch
     cluster: int | None
-    elected: int
+    elected: ElectedLane
 
     def of(self, name: str, cta: int, warp: int) -> Any:
         """The value of a special register in a warp."""

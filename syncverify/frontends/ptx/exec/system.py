@@ -36,6 +36,7 @@ from syncverify.frontends.ptx.isa.targets import copies_need_fence
 from syncverify.frontends.ptx.syntax.types import RANK
 from syncverify.frontends.ptx.values.register_values import UNWRITTEN, WARP, Unknown
 from syncverify.ir.launch_grid import Grid
+from syncverify.model.elected_lane import LOWEST, NOBODY, ElectedLane, each_of
 from syncverify.model.events import Ev, Event, Flag, LaneSplit, SystemInfo, ThreadClass
 from syncverify.symbolic.context import NotConcrete, SymbolSplit, mapped
 from syncverify.symbolic.protocol import SymbolicSystem
@@ -66,6 +67,7 @@ class PtxSystem(SymbolicSystem):
     ids: dict[tuple[int, int, int], int]
     contexts: dict[tuple[int, int, int], ClassContext]
     starts: dict[tuple[int, int, int], list[Any]]
+    elected: ElectedLane
     stuck: list[str] = field(default_factory=list)  # why classes could not go on, in the discovery of splits
     fingerprint: bytes = b""  # a digest of the events that the discovery saw
     answered: bool = False  # whether it saw events whose answers may differ from run to run
@@ -75,7 +77,8 @@ class PtxSystem(SymbolicSystem):
     ways: ClassPrograms | None = None  # where no size has a number: the code of each class
 
     @classmethod
-    def fresh(cls, program: Program, launch: Launch, cluster: int | None, elected: int = 0,
+    def fresh(cls, program: Program, launch: Launch, cluster: int | None,
+              elected: ElectedLane = LOWEST,
               source_hash: str = "", like: PtxSystem | None = None,
               asked: dict[Any, str] | None = None, clusters: int = 1) -> PtxSystem:  # fmt: skip
         """The system of a launch, in which each warp is one class of lanes as far as these may do the same.
@@ -159,7 +162,7 @@ class PtxSystem(SymbolicSystem):
             sites=program.sites,
             fragments=tables.fragments,
             maps=tables.map_names,
-            elected_lane=elected,
+            elected_lane=elected.lane,
             source_hash=source_hash,
             entry=program.begins,
             smem_names=list(laid.names),
@@ -188,6 +191,7 @@ class PtxSystem(SymbolicSystem):
             {} if like is None else like.ids,
             {} if like is None else like.contexts,
             {},
+            elected,
         )
         info.classes = [
             ThreadClass(cta, warp, warp_mask(launch.threads, warp))
@@ -210,6 +214,12 @@ class PtxSystem(SymbolicSystem):
     def _contents(self) -> SharedContents | None:
         """What lies in shared memory at first, where that steers threads."""
         return SharedContents(self.launch.ctas * self.info.clusters) if self.program.steers else None
+
+    @property
+    def parts_late(self) -> bool:
+        """Whether lanes may part behind what the discovery of splits saw: it took one way of each look and of
+        each branch on an open size, and may have come to no end."""
+        return self.launch.space is not None or self.answered or self.cut_short or bool(self.stuck)
 
     def apart(self, ways: ClassPrograms | None = None) -> PtxSystem:
         """The same with code of its own for each class, without what it never comes to."""
@@ -282,7 +292,7 @@ class PtxSystem(SymbolicSystem):
         for name, slot in program.slots.items():
             if name.startswith(("%carry", "%total", "%test", "%shfl", "%match", "%use", "%turn", TAKE)):
                 r[slot] = 0
-        specials = Specials(self.launch, self.cluster, self.info.elected_lane)
+        specials = Specials(self.launch, self.cluster, self.elected)
         for name, slot in program.symbols.items():
             r[slot] = self._constant(name, specials, cta, warp)
         return r
@@ -437,43 +447,41 @@ def _arrays(
 
 def elected_lanes(
     program: Program, launch: Launch, cluster: int | None, first: PtxSystem | None = None
-) -> list[int]:
+) -> list[ElectedLane]:
     """The lanes to elect that together represent every choice.
 
     One that no guard names, and one of each other set of lanes that guards distinguish in a warp that elects.
-    Two of each set where lanes do something at places of their own, which the elected lane may meet: one of
-    two is not at the place itself. Every lane where what the elected one does depends on its number, where
-    others learn this, and where a part of a warp elects.
+    Two of each set where lanes do something at places of their own, which the elected lane may meet (one of
+    two is not at the place itself), and where lanes may part behind what was seen: such parts are then held
+    against what was tried. Every lane where what the elected one does depends on its number, where others
+    learn this, and where a part of a warp elects.
     """
     found = program.elections
     if not found.any or not found.matter:
-        return [0]
+        return [LOWEST]
     of_lanes = {
         k: program.uniformity(launch.block).read_at(k, names) & LANES for k, names in found.apart.items()
     }
-    if found.announced or any(of_lanes[k] for k in found.alone) or program.elects_in_parts(launch.block):
-        return [*range(WARP)]
+    by_number = found.announced or found.nested or any(of_lanes[k] for k in found.alone)
+    if by_number or program.elects_in_parts(launch.block):
+        return each_of(range(WARP), all_needed=True)
     apart = any(of_lanes.values())
     if not (found.named or apart):
-        return [0]
+        return [LOWEST]
     nobody = PtxSystem.fresh(program, launch, cluster, NOBODY, like=first)
     sets = [c.lanes for c in nobody.info.classes if (c.cta, c.warp) in nobody.electing]
-    widest = max(sets, key=lambda m: (m.bit_count(), m), default=1)
-    free = widest.bit_length() - 1
-    lanes = {free: None}
-    if found.nested:
-        lanes[0] = None
-    for mask in sets:
+    late = nobody.parts_late
+    widest = max(sets, key=lambda m: (m.bit_count(), m), default=warp_mask(launch.threads, 0) if late else 1)
+    lanes = {widest.bit_length() - 1: None}
+    for mask in (widest, *sets):
         if not any(mask >> lane & 1 for lane in lanes):
             lanes[(mask & -mask).bit_length() - 1] = None
         left = mask & ~sum(1 << lane for lane in lanes)
-        if apart and left and sum(mask >> lane & 1 for lane in lanes) < 2:
+        if (apart or late) and left and sum(mask >> lane & 1 for lane in lanes) < 2:
             lanes[(left & -left).bit_length() - 1] = None
-    return list(lanes)
+    return each_of(lanes, all_needed=late)
 
 
-#: An elected lane that no warp has.
-NOBODY = 32
 _NEVER = Unknown(Reason("a register that was never written", Cause.UNSET), UNWRITTEN)
 
 

@@ -23,6 +23,7 @@ from syncverify.frontends.ptx.syntax.types import width
 from syncverify.frontends.ptx.values.register_values import Unknown
 from syncverify.frontends.ptx.values.symbolic_words import SymbolicWord, size
 from syncverify.ir.expr import Binary, Expr, Int, evaluate, names
+from syncverify.model.elected_lane import ElectedLane
 from syncverify.model.events import ANY
 from syncverify.symbolic.context import AffineTerm, NotConcrete, SymbolicContext
 from syncverify.symbolic.protocol import BLOCK_GROUP, MEMBER
@@ -102,7 +103,7 @@ def open_systems(
     program: Program,
     launch: Launch,
     facts: PtxFacts,
-    elected: Iterable[int],
+    elected: Iterable[ElectedLane],
     source_hash: str,
     asked: dict[Any, str],
     apart: bool = False,

@@ -8,7 +8,7 @@ import pytest
 
 from syncverify.checker.induction.claims import ANY, KEPT, Claim, Form, Header
 from syncverify.checker.induction.stepping import NotReadError
-from syncverify.checker.prover.protocols.registers import Run, Visit, _nesting, _shaped, shifted
+from syncverify.checker.prover.protocols.registers import Run, Visit, _nesting, _shaped, _visited, shifted
 
 #: Places in code: a loop over tiles, the loop in it, and registers.
 TILES, STEPS = 10, 20
@@ -69,6 +69,21 @@ def test_what_no_sum_fits_has_no_form() -> None:
     """Squares of the counter: no sum of counters and sizes."""
     forms = claim([counted(n, (k * k * k - k for k in range(n + 1))) for n in LIMITS])
     assert forms[OTHER] is ANY or forms[OTHER].any
+
+
+def test_two_turns_say_little_of_whether_a_register_moves() -> None:
+    """A slot of two stays where tiles have an even number of steps; runs of others have two tiles."""
+    steps = [1, 1, 3, 2, 4]  # of a tile, in each run
+    runs = [Run({}, [], True) for _ in steps]
+    seen = [
+        (run, Visit(TILES, u > 0, {OTHER: u * k % 2}, n=u * k, u=u))
+        for run, k in zip(runs, steps, strict=True)
+        for u in range(2 + (k % 2 == 0))
+    ]
+    found = _visited(seen, (2, 1, 0), [], tiles=True, inside=False).forms(OTHER)
+    assert found == {(0, 0): Form(0, ()), (1, 0): Form(1, ())}
+    more = [*seen, (runs[0], Visit(TILES, True, {OTHER: 2}, n=2, u=2))]  # a third turn that goes on
+    assert not _visited(more, (2, 1, 0), [], tiles=True, inside=False).repeats(OTHER)
 
 
 def test_turns_and_trips_are_numbered() -> None:

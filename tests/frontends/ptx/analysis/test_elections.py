@@ -30,6 +30,8 @@ RIGHT = {
     "one place": "@%p1 st.shared.u32 [%r3], %r0;",
     "its own place, then all meet": "@%p1 st.shared.u32 [%r4], %r0; bar.warp.sync -1;"
     "ld.shared.u32 %r6, [%r3];",
+    "a guard of its own leaves nobody out": "@!%p1 bra E; setp.eq.u32 %p2, %r1, 32;"
+    "@%p2 st.shared.u32 [%r3], %r0; E: setp.eq.u32 %p3, %r1, 31; @%p3 ld.shared.u32 %r7, [%r3];",
     "its own place": "@%p1 st.shared.u32 [%r4], %r0; ld.shared.u32 %r6, [%r4];",
 }
 WRONG = {
@@ -43,6 +45,8 @@ WRONG = {
     "setp.eq.u32 %p2, %r6, 0; @%p2 st.shared.u32 [%r3], %r0;",
     "its number places": "shl.b32 %r6, %r5, 2; add.u32 %r6, %r6, %r3; setp.eq.u32 %p2, %r0, 31;"
     "@%p2 st.shared.u32 [%r6], %r0; ld.shared.u32 %r7, [%r3+64];",
+    "a guard of its own leaves one lane out": "@!%p1 bra E; setp.eq.u32 %p2, %r1, 5;"
+    "@%p2 st.shared.u32 [%r3], %r0; E: setp.eq.u32 %p3, %r1, 31; @%p3 ld.shared.u32 %r7, [%r3];",
     "half of a warp elects": "setp.lt.u32 %p3, %r0, 16; @%p3 bra E; elect.sync _|%p2, 0xffff0000;"
     "@%p2 st.shared.u32 [%r3], %r0; setp.eq.u32 %p4, %r0, 16; @%p4 ld.shared.u32 %r7, [%r3]; E:",
 }
@@ -64,3 +68,47 @@ def test_wrong_ones_are_refuted_or_say_who_is_elected(body: str) -> None:
     assert judged(body, Policy.STRICT)[0] == "refuted"
     verdict, assumed = judged(body, Policy.PRACTICAL)
     assert verdict == "refuted" or LOWEST in assumed
+
+
+#: Lanes part twice, the second time behind a branch that one size of many takes.
+LATE = """.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u32 n)
+{
+.reg .pred %p<8>;
+.reg .b32 %r<16>;
+.reg .b64 %rd<4>;
+.shared .align 8 .b8 bar[16];
+mov.u32 %r0, %tid.x;
+mov.u32 %r1, bar;
+ld.param.u32 %r2, [n];
+elect.sync _|%p1, -1;
+@%p1 mbarrier.init.shared.b64 [%r1], 1;
+@%p1 mbarrier.init.shared.b64 [%r1+8], 4;
+bar.sync 0;
+setp.lt.u32 %p2, %r0, 4;
+@%p2 mbarrier.arrive.shared.b64 %rd1, [%r1+8];
+mad.lo.u32 %r3, %r2, 3, 7;
+setp.ne.u32 %p3, %r3, 777772;
+@%p3 bra A;
+sub.u32 %r4, %r0, 4;
+setp.lt.u32 %p4, %r4, FROM;
+@%p4 bra W;
+A:
+@!%p1 bra W;
+mbarrier.arrive.shared.b64 %rd2, [%r1];
+W:
+mbarrier.try_wait.parity.shared.b64 %p5, [%r1], 0;
+@!%p5 bra W;
+ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("leaves_out", "verdict"), [("12", "refuted"), ("0", "proved")])
+def test_lanes_that_part_late_are_elected_too(leaves_out: str, verdict: str) -> None:
+    facts = {"kernel": {"k": {"block": [32], "grid": [1]}}}
+    text = LATE.replace("FROM", leaves_out)
+    (report,) = syncverify.check(text, facts=facts, policy=Policy.STRICT, advice=False)
+    assert str(report.verdict) == verdict

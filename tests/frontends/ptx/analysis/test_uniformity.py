@@ -487,3 +487,27 @@ def test_a_lane_that_has_left_by_the_only_exit_gives_nothing(before: bool) -> No
     facts = {"kernel": {"k": {"grid": [1], "block": [32], "params": {"0": "ptr"}}}}
     (report,) = syncverify.check(text, facts=facts, replay=False, advice=False)
     assert str(report.verdict) == ("refuted" if before else "proved")
+
+
+#: Who leaves, which lane is read, and whether it is there.
+READ_OF_A_LANE = [
+    ("setp.eq.u32 %p1, %r1, 0; @%p1 bra EXIT;", "3", True),
+    ("setp.ge.u32 %p1, %r1, 20; @%p1 bra EXIT;", "0", True),
+    ("setp.ge.u32 %p1, %r1, 20; @%p1 bra EXIT;", "20", False),
+    ("setp.lt.u32 %p1, %r1, 20; @!%p1 exit;", "19", True),
+    ("and.b32 %r4, %r1, 3; setp.eq.u32 %p1, %r4, 1; @%p1 ret;", "8", True),
+    ("and.b32 %r4, %r1, 3; setp.eq.u32 %p1, %r4, 1; @%p1 ret;", "9", False),
+    ("setp.ge.u32 %p1, %r1, 8; @%p1 bra EXIT; setp.lt.u32 %p2, %r1, 2; @%p2 bra EXIT;", "5", True),
+    ("setp.ge.u32 %p1, %r1, 8; @%p1 bra EXIT; setp.lt.u32 %p2, %r1, 2; @%p2 bra EXIT;", "1", False),
+    ("setp.ge.u32 %p1, %r2, 8; @%p1 bra EXIT;", "0", False),  # data decides
+    ("setp.ge.u32 %p1, %r2, 8; @%p1 bra EXIT; setp.ge.u32 %p2, %r1, 8; @%p2 bra EXIT;", "0", False),
+]
+
+
+@pytest.mark.parametrize(("leaves", "lane", "is_there"), READ_OF_A_LANE)
+def test_a_lane_that_stays_gives_all_the_same(leaves: str, lane: str, is_there: bool) -> None:
+    text = kernel(f"""mad.wide.u32 %rd2, %r1, 4, %rd1; .shared .align 4 .b32 s; ld.global.u32 %r2, [%rd2];
+    {leaves} shfl.sync.idx.b32 %r3, %r2, {lane}, 31, -1; st.shared.u32 [s], %r3; EXIT:""")
+    facts = {"kernel": {"k": {"grid": [1], "block": [32], "params": {"0": "ptr"}}}}
+    (report,) = syncverify.check(text, facts=facts, replay=False, advice=False)
+    assert (str(report.verdict) == "proved") is is_there
