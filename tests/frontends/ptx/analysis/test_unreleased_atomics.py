@@ -72,7 +72,8 @@ def _won(atomic: str, first: str, others: str) -> str:
         (True, _won(_COUNT, _SUM, "st.global.u32 [%x3], %r3;")),
         (True, _NEXT),
     ],
-    ids=["cas", "swap", "count", "both change", "neighbour's tile", "adds to it", "swaps it", "volatile", "adds to it, read by a strong load", "first alone", "own tile"],
+    ids=["cas", "swap", "count", "both change", "neighbour's tile", "adds to it",
+         "swaps it", "volatile", "adds to it, read by a strong load", "first alone", "own tile"],
 )  # fmt: skip
 def test_only_who_reads_what_it_writes_is_proved(right: bool, body: str) -> None:
     (report,) = syncverify.check(_kernel(body), facts={"kernel": {"k": _FACTS}}, replay=False, advice=False)
