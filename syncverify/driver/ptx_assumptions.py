@@ -83,6 +83,10 @@ def of_stores(program: Program) -> list[str]:
     found += [f"line {line}: atomics hand out fewer than 2**30 slots between two resets" for line in slots]
     ranks = sorted({program.sites[s].span.line for s in program.seen.ranks_of_floats})
     found += [f"line {line}: of the floats that are ranked for this place none is a NaN" for line in ranks]
+    sized = sorted({(program.sites[s].span.line, x) for s, x in program.seen.placed_by_sizes.items()})
+    wraps = "no number that places this access wraps or is divided by 0"
+    less = {False: "", True: ", and no parameter is below 0"}
+    found += [f"line {line}: {wraps}{less[x]}" for line, x in sized]
     leave = sorted({program.sites[s].span.line for s in program.seen.leaves})
     found += [f"line {line}: barriers do not wait for threads that leave there" for line in leave]
     if leave:

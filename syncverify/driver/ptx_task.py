@@ -214,7 +214,13 @@ def compiled(k: CheckTask) -> tuple[Launch, Program]:
     )
     inside = k.abstraction.inside_arrays
     kept = k.abstraction.kept_inside
-    launch = replace(launch, stays=k.policy is Policy.PRACTICAL, inside_arrays=inside, kept_inside=kept)
+    launch = replace(
+        launch,
+        stays=k.policy is Policy.PRACTICAL,
+        inside_arrays=inside,
+        kept_inside=kept,
+        sized=k.abstraction.parameters_as_data,
+    )
     return (launch if k.boxes is None else with_boxes(launch, k.boxes.latest.facts())), k.code.program
 
 

@@ -44,6 +44,8 @@ from syncverify.model.events import Ev
 _LANES = 32
 #: The group of stores at ranks (``distinct_places``); those of atomics have lower numbers.
 OF_RANKS = 1 << 16
+#: The groups of accesses between barriers (``places_between_barriers``) are higher.
+OF_SIZES = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class Slot:
     @property
     def ranked(self) -> bool:
         """Whether it is a rank and not a number that an atomic brings: its bounds hold whatever data is."""
-        return self.group >= OF_RANKS
+        return OF_RANKS <= self.group
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,4 +201,4 @@ def _grouped(found: Mapping[int, _Candidate]) -> dict[int, Slot]:
     return slots
 
 
-__all__ = ["OF_RANKS", "Slot", "Slots"]
+__all__ = ["OF_RANKS", "OF_SIZES", "Slot", "Slots"]

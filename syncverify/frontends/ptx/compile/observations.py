@@ -27,6 +27,8 @@ class LaunchObservations:
     dynamic_addressed  accesses whose steps lead through dynamic shared memory
     unbounded_slots    accesses at slots that comparisons alone limit
     ranks_of_floats    accesses at ranks among floats
+    placed_by_sizes    accesses that race with none of their group if no number wraps; whether parameters
+                       below 0 are left out
     trusted            where the kernel would stop itself, as is taken not to be
     leaves             where threads may leave, and are taken not to
     """
@@ -39,6 +41,7 @@ class LaunchObservations:
     dynamic_addressed: set[int] = field(default_factory=set)
     unbounded_slots: set[int] = field(default_factory=set)
     ranks_of_floats: set[int] = field(default_factory=set)
+    placed_by_sizes: dict[int, bool] = field(default_factory=dict)
     trusted: set[int] = field(default_factory=set)
     leaves: set[int] = field(default_factory=set)
 

@@ -50,6 +50,7 @@ from syncverify.frontends.ptx.analysis.load_arrival import unarrived_loads
 from syncverify.frontends.ptx.analysis.locks import free_effect, lock_effect, ticket_effect, try_effect
 from syncverify.frontends.ptx.analysis.lowest_places import LowestPlaces
 from syncverify.frontends.ptx.analysis.named_arrays import NamedArrays
+from syncverify.frontends.ptx.analysis.places_between_barriers import PlacesBetweenBarriers, SizedAccess
 from syncverify.frontends.ptx.analysis.pointer_provenance import Origins
 from syncverify.frontends.ptx.analysis.shared_pointers import names_shared, shared_pointers
 from syncverify.frontends.ptx.analysis.shared_polls import NO_TURNS, shared_flags
@@ -575,6 +576,20 @@ class Plan:
             if rank is None:
                 return slot
             return Slot(OF_RANKS + rank.group, rank.places, bounded=True, floats=rank.floats)
+
+        return of
+
+    def between_barriers(
+        self, block: Sequence[int], shared: Mapping[str, int]
+    ) -> Callable[[int], SizedAccess | None]:
+        """By the site of an access to shared memory, its group of those that do not race
+        (``places_between_barriers``)."""
+        found = PlacesBetweenBarriers(self.flow, block, shared)
+
+        @cache
+        def of(site: int) -> SizedAccess | None:
+            k = self._instruction(site)
+            return None if k is None else found.of(k)
 
         return of
 

@@ -87,6 +87,9 @@ class Context(Protocol):
         such accesses are left out), and ``Footprint.slots``. Only a proof may rest on that. None: it has no
         slot."""
 
+    def group(self, site: int) -> int:
+        """The group of an access of which no two race (``Footprint.slots``); 0: it is in none."""
+
     def strided(self, site: int, address: Value, why: str, size: int) -> Sequence[Range] | None:
         """Where each lane's access of ``size`` bytes may go in dynamic shared memory whose bytes nobody gave:
         each multiple of a step away from a place of its own. Only a proof may rest on that. Empty where such

@@ -149,6 +149,9 @@ def access_events(a: Access, ctx: Context, site: int, address: Value, values: Se
         fp = replace(fp, overlap=not alike, alike=alike)
     if a.single:
         fp = replace(fp, element=a.single)
+    group = ctx.group(site)
+    if group:
+        fp = replace(fp, slots=group)
     return _events(a, site, ctx.footprint(fp), handle)
 
 
@@ -194,7 +197,10 @@ def _somewhere(a: Access, ctx: Context, site: int, address: Value, why: str) -> 
     at = places if isinstance(places, Range) else tuple(places)
     word, varying = a.single or a.bytes, a.code == Ev.WRITE
     found = [_reached(cta, at, tuple(ctx.lanes), word, varying=varying) for cta in reached]
-    if any(fp.overlap for fp in found) and ctx.apart(site) >= a.bytes:
+    group = ctx.group(site)
+    if group:
+        found = [replace(fp, overlap=False, slots=group) for fp in found]
+    elif any(fp.overlap for fp in found) and ctx.apart(site) >= a.bytes:
         found = [replace(fp, overlap=False) for fp in found]
     return [ctx.footprint(fp) for fp in found]
 

@@ -48,6 +48,7 @@ class Launch:
     stays: bool = False  # threads that may leave ahead of all events are taken to stay (K22)
     inside_arrays: bool = False  # where data says, an access stays inside the array that it names
     kept_inside: bool = False  # and where numbers say, an access outside of it is a mistake
+    sized: bool = False  # parameters may be any sizes, which are data
     sure: bool = False  # accesses that data decides on are left out
     granted: frozenset[int] = frozenset()  # but for those of these sites
     chosen: bool = False  # ``PtxFacts.chosen``

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from syncverify.base.reason import Cause, Reason, bare, has, reason_of
+from syncverify.frontends.ptx.analysis.slots import OF_SIZES
 from syncverify.frontends.ptx.analysis.uniformity import LANES, agree
 from syncverify.frontends.ptx.compile.state import LOCAL, SHARED, Disagreement
 from syncverify.frontends.ptx.decode.effects import MapFacts, Opaque, Value
@@ -126,9 +127,16 @@ class ClassContext:
         elif found is None or None in t.reached(site, self.warp).ranks:
             t.data_addressed.add(site)
         if found is None:
-            start, end, _ = array or (self.shared_start, self.shared_end, "")
+            start, end, _ = array or (self._least(site) or self.shared_start, self.shared_end, "")
             found = Range(start, end - start)
         return None if t.sure else found
+
+    def _least(self, site: int) -> int | None:
+        """Where an access lies at least: where dynamic shared memory of no given size begins, if sizes alone
+        lead into it and nowhere below; else None."""
+        t = self.tables
+        found = t.between_barriers(site) if self.group(site) else None
+        return t.dynamic_start if found is not None and found.begins_inside else None
 
     def apart(self, site: int) -> int:
         t = self.tables
@@ -158,6 +166,14 @@ class ClassContext:
         low, high = (places.low, places.high + size) if array is None else array[:2]
         reached = Range(low, high - low)
         return (None if t.sure else reached), found.group
+
+    def group(self, site: int) -> int:
+        t = self.tables
+        found = None if t.certain or self.ctas > 1 else t.between_barriers(site)
+        if found is None:
+            return 0
+        t.placed_by_sizes[site] = found.positive
+        return OF_SIZES + found.group
 
     def strided(self, site: int, address: Value, why: str, size: int) -> list[Range] | None:
         t = self.tables
@@ -202,7 +218,7 @@ class ClassContext:
             places = f"CTAs {beyond[0].low}..{beyond[0].high} of {self.ctas}"
             raise Opaque(Reason(f"data may place this access in {places}: {why}", parts=(why,)))
         reached = found.places
-        if reached is None and found.one_sided:
+        if reached is None and found.one_sided and self._least(site) is None:
             raise Opaque(Reason(f"data places this access, bounded on one side only: {why}", parts=(why,)))
         if reached is None or not size:
             return None

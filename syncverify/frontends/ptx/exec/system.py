@@ -111,6 +111,7 @@ class PtxSystem(SymbolicSystem):
             )
             tables.array_addressed = program.seen.array_addressed
             tables.ranks_of_floats = program.seen.ranks_of_floats
+            tables.placed_by_sizes = program.seen.placed_by_sizes
             tables.vary_with(program.varies(launch.block))
             tables.spread = program.spread(launch.block)
             tables.decided_alike = program.decided_alike(launch.block)
@@ -123,6 +124,8 @@ class PtxSystem(SymbolicSystem):
             tables.reached = program.reached(launch.block, shared, parameters=not launch.kept_inside)
             tables.lowest = program.lowest(shared)
             tables.slots = program.shared_slots(launch.block, shared)
+            if launch.sized:
+                tables.between_barriers = program.between_barriers(launch.block, shared)
             _open_dynamic(tables, program, launch)
             if launch.inside_arrays:
                 array = _arrays(laid, program)

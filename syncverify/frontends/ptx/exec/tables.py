@@ -13,6 +13,7 @@ from syncverify.base.reason import Cause, Reason, bare, causes_of, has
 from syncverify.frontends.ptx.analysis.address_ranges import ANYWHERE, Reached
 from syncverify.frontends.ptx.analysis.block_groups import Places
 from syncverify.frontends.ptx.analysis.locks import Locks
+from syncverify.frontends.ptx.analysis.places_between_barriers import SizedAccess
 from syncverify.frontends.ptx.analysis.shared_locks import SharedLocks
 from syncverify.frontends.ptx.analysis.slots import Slot
 from syncverify.frontends.ptx.analysis.uniformity import EVERY
@@ -181,6 +182,7 @@ class Tables:
     kept: Callable[[int, int], tuple[int, int, str] | None] = field(default=lambda site, which: None)
     dynamic_addressed: set[int] = field(default_factory=set)  # sites whose steps lead through dynamic memory
     unbounded_slots: set[int] = field(default_factory=set)  # sites whose slots comparisons alone limit
+    placed_by_sizes: dict[int, bool] = field(default_factory=dict)  # sites of such; whether of sizes >= 0
     ranks_of_floats: set[int] = field(default_factory=set)  # sites whose slots are ranks among floats
     dynamic_start: int | None = None  # where dynamic shared memory begins, if nobody gave its bytes
     grows: dict[tuple[int, int, int], int] | None = None  # ``Context.grows``
@@ -204,6 +206,8 @@ class Tables:
     reached: Callable[[int, int], Reached] = field(default=lambda site, warp: ANYWHERE)  # by site and warp
     lowest: Callable[[int], int | None] = field(default=lambda site: None)  # the least place, by site
     slots: Callable[[int], Slot | None] = field(default=lambda site: None)  # by site
+    #: by site: of accesses that sizes place, those that do not race
+    between_barriers: Callable[[int], SizedAccess | None] = field(default=lambda site: None)
     written_maps: dict[int, int] = field(default_factory=dict)  # maps that copies store through
     # maps of loads at coordinates that are not known, and why
     maps_at_unknown_coordinates: dict[int, str] = field(default_factory=dict)

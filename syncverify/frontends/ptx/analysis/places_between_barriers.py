@@ -1,0 +1,239 @@
+"""Accesses to a shared array of which no two by different threads race, whatever open sizes are.
+
+    s[t + r] = x;  if (t < r) { s[t] = y;  s[t + r + 128] = z; }  __syncthreads();
+
+The three stores fall into one interval between barriers (``barrier_intervals``). Of each two, by threads
+``t`` and ``u``, it is shown that they share no byte: ``t < r`` and ``t = u + r`` exclude each other for any
+``u`` from 0 on.
+
+**Claim.** Two accesses of a group by different threads touch no common byte, or a barrier lies between them.
+
+*Proof.* Two threads come to the same barriers. So two accesses with no barrier between are in one interval,
+from one barrier on. What ``thread_terms`` says of the places holds of both threads there, with one name for
+what both hold alike: parameters, numbers of blocks, and what merged before the interval, or once in it. That
+these places meet is refuted by the solver for each pair, one of which stores. ∎
+
+That no number which places an access wraps, or is divided by 0, is assumed. Where more accesses
+come apart if no parameter is below 0, so is that.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from itertools import combinations, combinations_with_replacement
+
+from syncverify.frontends.ptx.analysis.barrier_intervals import BarrierInterval, BarrierIntervals
+from syncverify.frontends.ptx.analysis.thread_terms import Facts, ThreadTerms, all_of, either, written
+from syncverify.frontends.ptx.decode.memory import Access, decode_place
+from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.values.polynomials import Polynomial, Product
+from syncverify.ir.expr import Expr, Unary, Var, names
+from syncverify.ir.solver import satisfiable
+from syncverify.model.events import Ev
+
+#: Accesses to one array, pairs that are asked about, and lemmas on products for one of them, at most.
+_ACCESSES, _PAIRS, _LEMMAS = 120, 400, 60
+#: What one question may cost.
+_RLIMIT = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class SizedAccess:
+    """An access of a group, from 1 on. ``positive``: that is because no parameter is below 0;
+    ``begins_inside``: no thread makes it below the array that its address names."""
+
+    group: int
+    positive: bool
+    begins_inside: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    """An access in an interval, by one of two threads."""
+
+    place: Polynomial
+    given: tuple[Expr, ...]
+
+
+class PlacesBetweenBarriers:
+    """The groups of accesses of a function, in a block of one shape."""
+
+    def __init__(self, flow: Flow, block: Sequence[int], shared: Mapping[str, int]) -> None:
+        self.flow, self.block, self.shared = flow, block, shared
+        self._intervals = BarrierIntervals(flow)
+        self._asked: dict[int, SizedAccess | None] = {}
+        self._positive = False
+
+    def of(self, k: int) -> SizedAccess | None:
+        """The group of an access; None: it is in none."""
+        if k not in self._asked:
+            found = self._found.get(k)
+            if found is not None:
+                self._positive = found.positive
+                here = (i for i in self._intervals.all if k in i.inside)
+                found = replace(found, begins_inside=all(self._begins_inside(i, k) for i in here))
+            self._asked[k] = found
+        return self._asked[k]
+
+    def _begins_inside(self, interval: BarrierInterval, k: int) -> bool:
+        facts = Facts()
+        at = self._at(interval, k, "1", facts)
+        (array,) = (name for name in at.place.names if name.startswith("&"))
+        return self._contradict(facts, [*at.given, written(at.place) < Var(array)])
+
+    @cached_property
+    def _accesses(self) -> dict[int, Access]:
+        found = {k: a for k, i in enumerate(self.flow.body)
+                 if self.flow.block_of[k] in self.flow.reached and (a := decode_place(i)) is not None
+                 and a.space == "shared" and not a.strong and a.code != Ev.ATOMIC}  # fmt: skip
+        return found if len(found) <= _ACCESSES else {}
+
+    @cached_property
+    def _found(self) -> dict[int, SizedAccess]:
+        if not self._accesses or not self._intervals.all:
+            return {}
+        by_array: dict[str, list[int]] = {}
+        sized = set[str]()
+        for k, a in self._accesses.items():
+            place = ThreadTerms(self.flow, self.block, "1", lambda v: None, Facts()).of(a.address.base, k)
+            arrays = [n for n in place.names if n.startswith("&")]
+            if len(arrays) == 1 and place.terms.get((arrays[0],)) == 1 and arrays[0][1:] in self.shared:
+                by_array.setdefault(arrays[0], []).append(k)
+                if not place.names <= {arrays[0], "1.x", "1.y", "1.z"}:
+                    sized.add(arrays[0])
+        found: dict[int, SizedAccess] = {}
+        for n, name in enumerate(sorted(sized), 1):
+            apart = self._apart(by_array[name], positive=False)
+            more = apart if len(apart) == len(by_array[name]) else self._apart(by_array[name], positive=True)
+            positive = len(more) > len(apart)
+            found |= dict.fromkeys(more if positive else apart, SizedAccess(n, positive))
+        return found
+
+    def _apart(self, accesses: Sequence[int], *, positive: bool) -> list[int]:
+        """Those of some accesses to one array that are shown to race with none of them; ``positive``: where
+        no parameter is below 0."""
+        pairs = {(a, b) for i in self._intervals.all for a, b in self._pairs(accesses, i)}
+        if len(pairs) > _PAIRS:
+            return []
+        self._positive = positive
+        bad = [(a, b) for a, b in sorted(pairs) if not self._never_meet(a, b)]
+        left = list(accesses)
+        while bad:
+            worst, _ = Counter(k for pair in bad for k in set(pair)).most_common(1)[0]
+            left.remove(worst)
+            bad = [pair for pair in bad if worst not in pair]
+        return left
+
+    def _pairs(self, accesses: Sequence[int], interval: BarrierInterval) -> Iterator[tuple[int, int]]:
+        here = [k for k in accesses if k in interval.inside]
+        for a, b in combinations_with_replacement(here, 2):
+            if Ev.WRITE in (self._accesses[a].code, self._accesses[b].code):
+                yield a, b
+
+    def _never_meet(self, a: int, b: int) -> bool:
+        """Whether two threads share no byte by two accesses, in any interval."""
+        here = (i for i in self._intervals.all if {a, b} <= i.inside)
+        return all(self._never_meet_in(i, a, b) for i in here)
+
+    def _never_meet_in(self, interval: BarrierInterval, a: int, b: int) -> bool:
+        facts = Facts()
+        one, other = (self._at(interval, k, tag, facts) for k, tag in ((a, "1"), (b, "2")))
+        x, y = written(one.place), written(other.place)
+        meet = [x < y + self._accesses[b].bytes, y < x + self._accesses[a].bytes]
+        axes = [n for n in range(3) if self.block[n] > 1]
+        if not axes:
+            return True
+        differ = either(*(Var(f"1.{'xyz'[n]}").ne(Var(f"2.{'xyz'[n]}")) for n in axes))
+        for tag in ("1", "2"):
+            for n in axes:
+                ThreadTerms(self.flow, self.block, tag, lambda v: None, facts).thread(n)
+        return self._contradict(facts, [*one.given, *other.given, differ, *meet])
+
+    def _contradict(self, facts: Facts, given: Sequence[Expr]) -> bool:
+        """Whether nothing holds of the names that is given."""
+        known = [*facts.holds, *given]
+        parts = {name for e in known for whole in names(e) for name in whole.split("*")}
+        if self._positive:
+            known += [Var(name) >= 0 for name in sorted(parts) if name.startswith("param ")]
+        known += _lemmas(facts, known)
+        return satisfiable(known, _RLIMIT) is False
+
+    def _at(self, interval: BarrierInterval, k: int, tag: str, facts: Facts) -> _At:
+        def named(v: int) -> str | None:
+            if not self._intervals.uniform(v):
+                return None
+            when = self._merged_when(interval.start, self.flow.versions.block[v], k)
+            return None if when is None else f"{when} {v}"
+
+        terms = ThreadTerms(self.flow, self.block, tag, named, facts)
+        address = self._accesses[k].address
+        place = terms.of(address.base, k) + Polynomial.of(address.offset)
+        return _At(place, tuple(terms.given(k)))
+
+    @cached_property
+    def _merged_when(self):  # type: ignore[no-untyped-def]
+        """By where an interval starts, a block and an access: whether what the block merges was merged
+        before the interval, or once in it; None where it may be either."""
+
+        @cache
+        def of(start: int, block: int, k: int) -> str | None:
+            every = self._intervals.after(start)
+            entered = block in every.begun or (start < 0 and block == 0)
+            onward = self._intervals.from_block(block)
+            if not entered or k not in onward.inside:
+                return "before"
+            if block in onward.begun or k in self._intervals.after(start, block).inside:
+                return None
+            return "since"
+
+        return of
+
+
+def _lemmas(facts: Facts, known: Sequence[Expr]) -> list[Expr]:
+    """how products and quotients compare, which the solver takes for any numbers."""
+    found: list[Expr] = []
+    for (one, (a, n)), (other, (b, m)) in combinations(sorted(facts.quotients.items()), 2):
+        if n.key == m.key:
+            x, y, v, w = written(a), written(b), Var(one), Var(other)
+            positive = [x >= 0, y >= 0, written(n) > 0]
+            found += [_implied([*positive, x <= y], v <= w), _implied([*positive, y <= x], w <= v)]
+    products = sorted({tuple(name.split("*")) for e in known for name in names(e) if "*" in name})
+    two = [p for p in products if len(p) == 2]
+    for p in two:
+        x, y, w = Var(p[0]), Var(p[1]), Var("*".join(p))
+        found += [
+            _implied([x >= 0, y >= 0], w >= 0),
+            _implied([x >= 1, y >= 0], w >= y),
+            _implied([y >= 1, x >= 0], w >= x),
+            either(x.ne(0), w.eq(0)),
+            either(y.ne(0), w.eq(0)),
+        ]
+    for p, q in combinations(two, 2):
+        for factor in sorted(set(p) & set(q)):
+            found += _compared(p, q, factor)
+    return found[: _LEMMAS * 4]
+
+
+def _compared(p: Product, q: Product, factor: str) -> list[Expr]:
+    """How two products with a common factor compare."""
+    x, y, n = Var(_rest(p, factor)), Var(_rest(q, factor)), Var(factor)
+    v, w = Var("*".join(p)), Var("*".join(q))
+    return [
+        _implied([n >= 0, x + 1 <= y], v + n <= w),
+        _implied([n >= 0, y + 1 <= x], w + n <= v),
+        _implied([x.eq(y)], v.eq(w)),
+    ]
+
+
+def _rest(p: Product, factor: str) -> str:
+    return p[1] if p[0] == factor else p[0]
+
+
+def _implied(given: Sequence[Expr], then: Expr) -> Expr:
+    return either(Unary("not", all_of(given)), then)
+
+
+__all__ = ["PlacesBetweenBarriers"]

@@ -1,0 +1,350 @@
+"""Groups of accesses between barriers: what is claimed of drawn kernels, and where their threads access what.
+
+A kernel is drawn as statements. They are written as PTX for the analysis, and executed here for some sizes,
+thread by thread: two accesses of a group that fall between the same barriers share no byte.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+import pytest
+
+from syncverify.frontends.ptx.analysis.places_between_barriers import PlacesBetweenBarriers
+from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.syntax.parser import parse
+from tests.sweeps import TURN
+
+THREADS = 8
+#: An expression: a name, a number, or an operation of two.
+Term = Any
+#: A store or load (place, guard), what ``x`` or ``y`` becomes under a guard, a barrier, or a loop.
+Statement = tuple[Any, ...]
+_OPERATIONS = {
+    "+": "add.s32",
+    "-": "sub.s32",
+    "*": "mul.lo.s32",
+    "/": "div.s32",
+    "%": "rem.s32",
+    "&": "and.b32",
+    "|": "or.b32",
+    "^": "xor.b32",
+    ">>": "shr.s32",
+    "min": "min.s32",
+    "max": "max.s32",
+}
+_COMPARED = {"lt": lambda a, b: a < b, "le": lambda a, b: a <= b, "gt": lambda a, b: a > b,
+             "ge": lambda a, b: a >= b, "eq": lambda a, b: a == b, "ne": lambda a, b: a != b}  # fmt: skip
+
+
+@dataclass
+class _Text:
+    """PTX of statements."""
+
+    lines: list[str] = field(default_factory=list)
+    registers: int = 10
+    labels: int = 0
+
+    def term(self, x: Term, names: dict[str, str]) -> str:
+        if isinstance(x, int):
+            return str(x)
+        if isinstance(x, str):
+            return names[x]
+        op, a, b = x
+        left, right = self.term(a, names), self.term(b, names)
+        self.registers += 1
+        found = f"%r{self.registers}"
+        if not left.startswith("%"):
+            self.registers += 1
+            self.lines.append(f"mov.u32 %r{self.registers}, {left};")
+            left = f"%r{self.registers}"
+        self.lines.append(f"{_OPERATIONS[op]} {found}, {left}, {right};")
+        return found
+
+    def compare(self, guard: tuple[str, Term, Term], names: dict[str, str]) -> str:
+        how, a, b = guard
+        self.registers += 1
+        p = f"%p{self.registers}"
+        self.lines.append(f"setp.{how}.s32 {p}, {self.term(('+', a, 0), names)}, {self.term(b, names)};")
+        return p
+
+    def label(self) -> str:
+        self.labels += 1
+        return f"L{self.labels}"
+
+    def write(self, statements: Sequence[Statement], names: dict[str, str]) -> None:
+        for s in statements:
+            match s:
+                case ("bar",):
+                    self.lines.append("bar.sync 0;")
+                case ("st" | "ld" as op, place, guard):
+                    out = self.label()
+                    if guard is not None:
+                        self.lines.append(f"@!{self.compare(guard, names)} bra {out};")
+                    at = self.term(("+", ("*", place, 4), 0), names)
+                    self.lines.append(f"mov.u32 %r1, s; add.s32 %r2, %r1, {at};")
+                    self.lines.append(
+                        f"{'st.shared.u32 [%r2], %r3' if op == 'st' else 'ld.shared.u32 %r3, [%r2]'};"
+                    )
+                    self.lines.append(f"{out}:")
+                case ("set", name, value, guard):
+                    out = self.label()
+                    if guard is not None:
+                        self.lines.append(f"@!{self.compare(guard, names)} bra {out};")
+                    self.lines.append(f"mov.u32 {names[name]}, {self.term(value, names)};\n{out}:")
+                case ("for", name, start, bound, step, body):
+                    self.registers += 1
+                    i, head, out = f"%r{self.registers}", self.label(), self.label()
+                    self.lines.append(f"add.s32 {i}, {self.term(('+', start, 0), names)}, 0;\n{head}:")
+                    inner = {**names, name: i}
+                    self.lines.append(f"@!{self.compare(('lt', name, bound), inner)} bra {out};")
+                    self.write(body, inner)
+                    self.lines.append(f"add.s32 {i}, {i}, {self.term(step, names)};\nbra {head};\n{out}:")
+
+
+def written(statements: Sequence[Statement]) -> str:
+    text = _Text()
+    text.lines += ["mov.u32 %r0, %tid.x;", "ld.param.u32 %r4, [p0];", "ld.param.u32 %r5, [p1];"]
+    text.lines += ["mov.u32 %r6, 0;", "mov.u32 %r7, %r0;"]
+    text.write(statements, {"t": "%r0", "n": "%r4", "r": "%r5", "x": "%r6", "y": "%r7"})
+    body = "\n".join(text.lines)
+    return f""".version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u32 p0, .param .u32 p1)
+{{
+.reg .pred %p<400>;
+.reg .b32 %r<400>;
+.extern .shared .align 16 .b8 s[];
+{body}
+ret;
+}}
+"""
+
+
+class _StoppedError(Exception):
+    """A quotient by 0, or too many turns."""
+
+
+class _Thread:
+    """One thread's accesses: the interval, which access of the text, and the place."""
+
+    def __init__(self, t: int, n: int, r: int) -> None:
+        self.names = {"t": t, "n": n, "r": r, "x": 0, "y": t}
+        self.interval, self.steps = 0, 0
+        self.found: list[tuple[int, int, int]] = []
+
+    def value(self, x: Term) -> int:
+        if isinstance(x, int):
+            return x
+        if isinstance(x, str):
+            return self.names[x]
+        op, a, b = x[0], self.value(x[1]), self.value(x[2])
+        if op in "/%" and b == 0:
+            raise _StoppedError
+        if op in "/%":
+            q = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+            return q if op == "/" else a - q * b
+        made = {"+": a + b, "-": a - b, "*": a * b, "&": a & b, "|": a | b, "^": a ^ b, "min": min(a, b),
+                "max": max(a, b), ">>": a >> b if op == ">>" else 0}  # fmt: skip
+        return made[op]
+
+    def _with(self, name: str, i: int) -> _Thread:
+        self.names[name] = i
+        return self
+
+    def run(self, statements: Sequence[Statement], number: int) -> int:
+        """Executes statements of which the first access has a number; the number behind them."""
+        for s in statements:
+            match s:
+                case ("bar",):
+                    self.interval += 1
+                case ("st" | "ld", place, guard):
+                    if guard is None or _COMPARED[guard[0]](self.value(guard[1]), self.value(guard[2])):
+                        self.found.append((self.interval, number, 4 * self.value(place)))
+                    number += 1
+                case ("set", name, value, guard):
+                    if guard is None or _COMPARED[guard[0]](self.value(guard[1]), self.value(guard[2])):
+                        self.names[name] = self.value(value)
+                case ("for", name, start, bound, step, body):
+                    i, behind = self.value(start), number + _accesses(body)
+                    while i < self._with(name, i).value(bound):
+                        self.steps += 1
+                        if self.steps > 60:
+                            raise _StoppedError
+                        self.run(body, number)
+                        i += self.value(step)
+                    number = behind
+        return number
+
+
+def _accesses(statements: Sequence[Statement]) -> int:
+    return sum(_accesses(s[-1]) if s[0] == "for" else s[0] in ("st", "ld") for s in statements)
+
+
+def _codes(statements: Sequence[Statement]) -> Iterator[str]:
+    for s in statements:
+        if s[0] == "for":
+            yield from _codes(s[-1])
+        elif s[0] in ("st", "ld"):
+            yield s[0]
+
+
+def claims(statements: Sequence[Statement]) -> tuple[list[int], list[bool]]:
+    """By access, its group, and whether that rests on parameters that are not below 0."""
+    module = parse(written(statements), "k.ptx")
+    flow = Flow(module.entries[0])
+    found = PlacesBetweenBarriers(flow, (THREADS, 1, 1), {"s": 0})
+    sites = [k for k, i in enumerate(flow.body) if i.op in ("st", "ld") and "shared" in i.mods]
+    every = [found.of(k) for k in sites]
+    return [0 if x is None else x.group for x in every], [x is not None and x.positive for x in every]
+
+
+def wrong(statements: Sequence[Statement], groups: Sequence[int], positive: Sequence[bool]) -> str | None:
+    """Two accesses of a group that meet in some launch."""
+    codes = list(_codes(statements))
+    for n in (-3, -1, 0, 1, 2, 3, 5, 8, 9, 16):
+        for r in (-2, 0, 1, 2, 4, 7, 8, 11):
+            threads = [_Thread(t, n, r) for t in range(THREADS)]
+            try:
+                for thread in threads:
+                    thread.run(statements, 0)
+            except _StoppedError:
+                continue
+            by: dict[int, list[tuple[int, int, int]]] = {}
+            for thread in threads:
+                for interval, site, place in thread.found:
+                    if groups[site] and not (positive[site] and min(n, r) < 0):
+                        by.setdefault(interval, []).append((thread.names["t"], site, place))
+            for found in by.values():
+                for (t, a, x), (u, b, y) in combinations(found, 2):
+                    if t != u and groups[a] == groups[b] and "st" in (codes[a], codes[b]) and abs(x - y) < 4:
+                        return f"n={n} r={r}: thread {t} access {a} at {x}, thread {u} access {b} at {y}"
+    return None
+
+
+# ---------------------------------------------------------------- kernels that are known
+
+HALO = [
+    ("st", ("+", "t", "r"), None),
+    ("st", "t", ("lt", "t", "r")),
+    ("st", ("+", ("+", "t", "r"), THREADS), ("lt", "t", "r")),
+    ("bar",),
+    ("for", "j", 0, ("+", "r", "r"), 1, [("ld", ("+", "t", "j"), None)]),
+]
+PITCH = [
+    ("for", "i", "t", ("*", "n", "n"), THREADS,
+     [("st", ("+", ("*", ("/", "i", "n"), ("+", "n", 1)), ("%", "i", "n")), None)]),
+    ("bar",),
+    ("for", "c", "t", "n", THREADS,
+     [("for", "j", 0, "n", 1, [("ld", ("+", ("*", "j", ("+", "n", 1)), "c"), None)])]),
+]  # fmt: skip
+PADDED = [
+    ("for", "c", ("&", "t", 3), "n", 4,
+     [("st", ("+", ("*", (">>", "t", 2), ("|", "n", 1)), "c"), None)]),
+    ("bar",),
+    ("for", "c", "t", "n", THREADS, [("ld", "c", None), ("ld", ("+", ("|", "n", 1), "c"), None)]),
+]  # fmt: skip
+ODD_EVEN = [
+    ("for", "p", 0, "n", 1, [
+        ("ld", ("+", ("*", "t", 2), ("&", "p", 1)), None),
+        ("ld", ("+", ("+", ("*", "t", 2), ("&", "p", 1)), 1), None),
+        ("st", ("+", ("*", "t", 2), ("&", "p", 1)), None),
+        ("st", ("+", ("+", ("*", "t", 2), ("&", "p", 1)), 1), None),
+        ("bar",),
+    ]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "statements", [HALO, PITCH, PADDED, ODD_EVEN], ids=["halo", "pitch", "padded", "odd-even"]
+)
+def test_whole_groups(statements: list[Statement]) -> None:
+    groups, positive = claims(statements)
+    assert all(groups), groups
+    assert wrong(statements, groups, positive) is None
+
+
+WIDE = [HALO[0], ("st", "t", ("le", "t", "r")), *HALO[2:]]
+SMALL = ("+", ("*", ("/", "i", "n"), ("-", "n", 1)), ("%", "i", "n"))
+MEET: dict[str, list[Statement]] = {
+    "halo one too wide": WIDE,
+    "halo without a barrier": [*HALO[:3], *HALO[4:]],
+    "a pitch too small": [("for", "i", "t", ("*", "n", "n"), THREADS, [("st", SMALL, None)])],
+    "odd-even without a barrier": [("for", "p", 0, "n", 1, ODD_EVEN[0][-1][:-1])],
+    "odd-even with one barrier": [("for", "p", 0, "n", 1, ODD_EVEN[0][-1][:-1]), ("bar",)],
+    "threads at other barriers": [("for", "p", "t", "n", 1, [("st", ("+", "t", "r"), None), ("bar",)])],
+    "a turn beside the next": [
+        ("for", "p", 0, "n", 1, [("st", ("+", "t", "p"), None), ("bar",), ("ld", ("+", "t", "p"), None)])
+    ],
+}
+
+
+@pytest.mark.parametrize("name", MEET)
+def test_groups_without_what_meets(name: str) -> None:
+    groups, positive = claims(MEET[name])
+    assert not all(groups)
+    assert wrong(MEET[name], groups, positive) is None
+
+
+# ---------------------------------------------------------------- kernels that are drawn
+
+
+def _term(d: random.Random, names: Sequence[str], depth: int) -> Term:
+    if depth == 0 or d.random() < 0.25:
+        return d.choice([*names, *names, d.choice([0, 1, 2, THREADS])])
+    op = d.choice(["+", "+", "+", "-", "*", "*", "/", "%", "&", "|", "^", ">>", "min", "max"])
+    right = d.choice([1, 2, 3, 7]) if op in ("&", "|", "^") else d.choice([1, 2]) if op == ">>" else None
+    return op, _term(d, names, depth - 1), _term(d, names, depth - 1) if right is None else right
+
+
+def _guard(d: random.Random, names: Sequence[str]) -> tuple[str, Term, Term]:
+    return d.choice(("lt", "le", "gt", "ge", "eq", "ne")), _term(d, names, 1), _term(d, names, 1)
+
+
+def _drawn(d: random.Random, names: Sequence[str], depth: int, *, barriers: bool) -> list[Statement]:
+    found: list[Statement] = []
+    for _ in range(d.randint(1, 3)):
+        how = d.random()
+        if how < 0.2 and depth:
+            name = "ijklm"[depth]
+            uniform = d.random() < 0.5
+            start = d.choice([0, 1, "r"]) if uniform else d.choice(["t", ("*", "t", 2), ("+", "t", "r")])
+            bound = d.choice(["n", "r", ("*", "n", 2), ("*", "n", "n"), ("+", "n", "r")])
+            step = d.choice([1, 1, 2, THREADS, "n"])
+            within = barriers and (uniform or d.random() < 0.3)
+            inner = _drawn(d, [*names, name], depth - 1, barriers=within)
+            found.append(("for", name, start, bound, step, inner))
+        elif how < 0.35:
+            guard = None if d.random() < 0.4 else _guard(d, names)
+            found.append(("set", d.choice("xy"), _term(d, [*names, "x", "y"], 2), guard))
+        elif how < 0.5 and barriers:
+            found.append(("bar",))
+        else:
+            guard = None if d.random() < 0.5 else _guard(d, names)
+            place = _term(d, names, 2) if d.random() < 0.5 else ("+", "t", _term(d, names, 2))
+            found.append((d.choice(["st", "st", "ld"]), place, guard))
+    return found
+
+
+def _judged(seed: int) -> int:
+    d = random.Random(seed)
+    statements = _drawn(d, ["t", "t", "n", "r", "x", "y"], 2, barriers=True)
+    groups, positive = claims(statements)
+    found = wrong(statements, groups, positive)
+    assert found is None, f"seed {seed}: {found}\n{statements}\n{groups}"
+    return sum(map(bool, groups))
+
+
+def test_drawn_kernels() -> None:
+    grouped = sum(map(_judged, range(40 * TURN, 40 * TURN + 40)))
+    assert grouped > 10
+
+
+@pytest.mark.slow
+def test_more_drawn_kernels() -> None:
+    assert sum(map(_judged, range(10_000, 11_500))) > 300
