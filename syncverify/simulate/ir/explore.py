@@ -29,8 +29,10 @@ AFTER_HARM = 10_000
 Action = tuple[str, int]
 
 
-def launches(kernel: n.Kernel, values: Mapping[str, int], policy: Policy) -> tuple[list[Launch], bool]:
-    """What has to be simulated: blocks that may differ, and every choice of elected lane that can matter."""
+def launches(
+    kernel: n.Kernel, values: Mapping[str, int], policy: Policy, seed: int = 0
+) -> tuple[list[Launch], bool]:
+    """What has to be simulated: blocks that may differ, and lanes to elect, of which some are drawn."""
     vals = launch_values(kernel, values)
     grid = grid_of(kernel, vals)
     count = max(1, grid[0] * grid[1] * grid[2] // kernel.launch.ctas)
@@ -47,7 +49,7 @@ def launches(kernel: n.Kernel, values: Mapping[str, int], policy: Policy) -> tup
     else:
         picks = [(0,)]
     return [
-        Launch(kernel, vals, grid, p, lane, strict) for p in picks for lane in elected_lanes(kernel)
+        Launch(kernel, vals, grid, p, lane, strict) for p in picks for lane in elected_lanes(kernel, seed)
     ], whole
 
 
@@ -66,9 +68,9 @@ def signature(p: Program) -> object:
 
 
 def programs(
-    kernel: n.Kernel, values: Mapping[str, int], policy: Policy
+    kernel: n.Kernel, values: Mapping[str, int], policy: Policy, seed: int = 0
 ) -> tuple[list[tuple[Launch, Program]], bool]:
-    todo, whole = launches(kernel, values, policy)
+    todo, whole = launches(kernel, values, policy, seed)
     seen: set[object] = set()
     out: list[tuple[Launch, Program]] = []
     for launch in todo:
@@ -115,7 +117,7 @@ def sample(
     """Seeded random schedules of kernels too large for ``explore``; never complete."""
     result = Result(complete=False)
     try:
-        todo, _ = programs(kernel, values or {}, policy)
+        todo, _ = programs(kernel, values or {}, policy, seed)
     except Unsupported as u:
         return Exploration((), False, 0, f"{u.span}: {u.message}")
     rng = random.Random(seed)

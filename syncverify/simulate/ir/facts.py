@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Iterator, Sequence
 
 from syncverify.ir import nodes as n
-from syncverify.ir.expr import LANE_BUILTINS, Expr, Var, names
+from syncverify.ir.expr import LANE_BUILTINS, Expr, Int, Var, names, walk
 from syncverify.simulate.ir.code import UNIT
 
-OTHER_LANE = 13  # an elected lane that no usual guard names
+WARP = 32
 
 
 def statements(body: Sequence[n.Stmt]) -> Iterator[n.Stmt]:
@@ -59,11 +60,25 @@ def mentions(kernel: n.Kernel, wanted: Iterable[str]) -> bool:
     return any(names(e) & names_wanted for s in statements(kernel.body) for e in expressions(s))
 
 
-def elected_lanes(kernel: n.Kernel) -> tuple[int, ...]:
-    """Lanes that elect.sync may pick, as far as the kernel can distinguish them."""
+def elected_lanes(kernel: n.Kernel, seed: int = 0) -> tuple[int, ...]:
+    """Lanes that elect.sync may pick: the lowest, and where the kernel distinguishes lanes one that is drawn.
+
+    Every other draw is of the lanes that numbers in the kernel are next to.
+    """
     if not any(isinstance(s, n.Elect) for s in statements(kernel.body)):
         return (0,)
-    return (0, OTHER_LANE) if mentions(kernel, LANE_BUILTINS) else (0,)
+    if not mentions(kernel, LANE_BUILTINS):
+        return (0,)
+    rng = random.Random(f"{seed} {kernel.name} {kernel.body}")
+    written = {
+        x.value
+        for s in statements(kernel.body)
+        for e in expressions(s)
+        for x in walk(e)
+        if isinstance(x, Int)
+    }
+    named = sorted({(v + d) % WARP for v in written for d in (-1, 0, 1)} - {0})
+    return (0, rng.choice(named) if named and rng.random() < 0.5 else rng.randrange(1, WARP))
 
 
 def together(kernel: n.Kernel) -> bool:

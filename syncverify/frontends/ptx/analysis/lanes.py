@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from syncverify.frontends.ptx.analysis.slice import Slice, slice_of
 from syncverify.frontends.ptx.analysis.uniformity import LANES as LANE_BITS
@@ -33,13 +34,15 @@ def crossing(flow: Flow, whole: Slice) -> Slice:
     if not roots:
         return Slice(frozenset(), frozenset(), frozenset(), frozenset())
     found = slice_of(flow, roots, control=False)
-    deciding = {flow.blocks[b].hi - 1 for b in _deciding(flow, (flow.block_of[k] for k in roots))}
+    deciding = {
+        flow.blocks[b].hi - 1 for b in _deciding(flow.controllers(), (flow.block_of[k] for k in roots))
+    }
     return replace(found, branches=found.branches | (deciding & whole.branches))
 
 
-def _deciding(flow: Flow, blocks: Iterable[int]) -> set[int]:
+def _deciding(controllers: Sequence[set[int]], blocks: Iterable[int]) -> set[int]:
     """The blocks whose branches decide whether some blocks are executed, and those that decide about them."""
-    controllers, found, work = flow.controllers(), set[int](), list(blocks)
+    found, work = set[int](), list(blocks)
     while work:
         new = controllers[work.pop()] - found
         found |= new
@@ -79,8 +82,9 @@ def elections(flow: Flow, whole: Slice, decided: Mapping[int, Decoded]) -> Elect
     body = flow.body
     if not any(body[k].op == "elect" for b in flow.reached for k in _span(flow, b)):
         return Elections(False, False, False)
-    elected = _tainted(flow, whole, lambda i: i.op == "elect")
-    varying = _tainted(flow, whole, _names_lanes)
+    elected = _tainted(flow, whole, lambda i: results(i) if i.op == "elect" else ())
+    numbered = _numbered(flow, whole)
+    varying = _tainted(flow, whole, lambda i: {*_of_lanes(flow, i), *numbered.intersection(results(i))})
     controllers = flow.controllers()
     named = nested = False
     for k in {*whole.branches, *decided}:
@@ -88,7 +92,7 @@ def elections(flow: Flow, whole: Slice, decided: Mapping[int, Decoded]) -> Elect
         if guard is None or guard.name not in varying:
             continue
         named = True
-        nested |= _under(flow, controllers, flow.block_of[k], elected)
+        nested |= guard.name in numbered and _under(flow, controllers, flow.block_of[k], elected)
 
     def decided_by(k: int, by: set[str]) -> bool:
         guard = body[k].guard
@@ -144,9 +148,13 @@ def _numbers(flow: Flow, whole: Slice, elected: set[str]) -> set[str]:
 def _some_lanes(flow: Flow, instructions: Iterable[int]) -> bool:
     """Whether a warp may come to one of some instructions with a part of its lanes alone: the lane that it
     elected is not among them then. Where all come, as behind ``tid / 32 == 0``, it is."""
-    rows = any(isinstance(x, Special) and x.name in _ROWS for i in flow.body for x in i.operands)
     uniformity = Uniformity(flow, _ONE_ROW)
-    return rows or any(uniformity.decided_by(k) & LANE_BITS for k in instructions)
+    return _has_rows(flow) or any(uniformity.decided_by(k) & LANE_BITS for k in instructions)
+
+
+def _has_rows(flow: Flow) -> bool:
+    """Whether more than the number of a thread in its row, or in a block of another shape, is asked for."""
+    return any(isinstance(x, Special) and x.name in _ROWS for i in flow.body for x in i.operands)
 
 
 def _of_bulk_groups(i: Instr, what: str) -> bool:
@@ -168,25 +176,59 @@ def _span(flow: Flow, block: int) -> range:
     return range(flow.blocks[block].lo, flow.blocks[block].hi)
 
 
-def _names_lanes(i: Instr) -> bool:
-    return any(isinstance(op, Special) and op.name.startswith(LANES) for op in i.operands)
+def _of_lanes(flow: Flow, i: Instr) -> Iterable[str]:
+    """What an instruction writes that may differ from lane to lane, though all it is made of is one value."""
+    if _uniform(i):
+        return ()
+    if any(isinstance(op, Special) and op.name.startswith(LANES) for op in i.operands):
+        return results(i)
+    # whether the lane that shfl takes from is there
+    return [x for x in results(i) if i.op == "shfl" and flow.function.registers.get(x) == "pred"]
 
 
-def _tainted(flow: Flow, whole: Slice, starts: Callable[[Instr], bool]) -> set[str]:
-    """Registers that may differ between lanes because of some instructions."""
-    found: set[str] = set()
+def _numbered(flow: Flow, whole: Slice) -> set[str]:
+    """Registers that may differ between the lanes of a warp by the numbers of these, not by who is elected:
+    by what they are computed from, or because a branch on such a one decides whether they are."""
+    uniformity, rows = Uniformity(flow, _ONE_ROW), _has_rows(flow)
+
+    @cache
+    def differs(name: str) -> bool:
+        return rows or bool(uniformity.of({name}) & LANE_BITS)
+
+    return _tainted(flow, whole, lambda i: filter(differs, _of_lanes(flow, i)), differs)
+
+
+def _tainted(
+    flow: Flow,
+    whole: Slice,
+    starts: Callable[[Instr], Iterable[str]],
+    differs: Callable[[str], bool] | None = None,
+) -> set[str]:
+    """Registers that may differ between lanes because of what some instructions write.
+
+    ``differs``: whether one does so at all, among the lanes of a warp; then registers count, too, whose
+    instructions a branch on such a one decides about.
+    """
+    found, controllers = set[str](), flow.controllers()
+
+    @cache
+    def guards(block: int) -> set[str]:
+        ends = (flow.blocks[b].hi - 1 for b in _deciding(controllers, [block]))
+        return {guard.name for e in ends if (guard := flow.body[e].guard) is not None}
+
     changed = True
     while changed:
         changed = False
         for k in whole.pure:
             i = flow.body[k]
-            if _uniform(i):
-                continue
-            if starts(i) or (i.op != "elect" and not found.isdisjoint(sources(i))):
-                new = set(results(i)) - found
-                if new:
-                    found |= new
-                    changed = True
+            new = {*starts(i)} - found
+            if not _uniform(i) and i.op != "elect" and not found.isdisjoint(sources(i)):
+                new |= {x for x in results(i) if differs is None or differs(x)} - found
+            if differs is not None and not found.isdisjoint(guards(flow.block_of[k])):
+                new |= {*results(i)} - found
+            if new:
+                found |= new
+                changed = True
     return found
 
 

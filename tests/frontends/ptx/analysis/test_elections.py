@@ -32,6 +32,12 @@ RIGHT = {
     "ld.shared.u32 %r6, [%r3];",
     "a guard of its own leaves nobody out": "@!%p1 bra E; setp.eq.u32 %p2, %r1, 32;"
     "@%p2 st.shared.u32 [%r3], %r0; E: setp.eq.u32 %p3, %r1, 31; @%p3 ld.shared.u32 %r7, [%r3];",
+    "whether shfl has a lane to take from, then all meet": "mov.u32 %r6, 7;"
+    "@%p1 st.shared.u32 [%r3], %r6; shfl.sync.up.b32 %r7|%p2, %r6, 1, 0, -1; bar.warp.sync -1;"
+    "@!%p2 ld.shared.u32 %r8, [%r3];",
+    "a branch by its number decides between two other places": "mov.u32 %r6, %r3; setp.ne.u32 %p2, %r1, 5;"
+    "@%p2 bra E; add.u32 %r6, %r3, 64; E: @%p1 st.shared.u32 [%r6], %r0; setp.eq.u32 %p3, %r1, 31;"
+    "@%p3 ld.shared.u32 %r7, [%r3+32];",
     "its own place": "@%p1 st.shared.u32 [%r4], %r0; ld.shared.u32 %r6, [%r4];",
 }
 WRONG = {
@@ -47,6 +53,11 @@ WRONG = {
     "@%p2 st.shared.u32 [%r6], %r0; ld.shared.u32 %r7, [%r3+64];",
     "a guard of its own leaves one lane out": "@!%p1 bra E; setp.eq.u32 %p2, %r1, 5;"
     "@%p2 st.shared.u32 [%r3], %r0; E: setp.eq.u32 %p3, %r1, 31; @%p3 ld.shared.u32 %r7, [%r3];",
+    "whether shfl has a lane to take from says who reads": "mov.u32 %r6, 7;"
+    "@%p1 st.shared.u32 [%r3], %r6; shfl.sync.up.b32 %r7|%p2, %r6, 1, 0, -1; @!%p2 ld.shared.u32 %r8, [%r3];",
+    "a branch by its number decides where": "mov.u32 %r6, %r3; setp.ne.u32 %p2, %r1, 5; @%p2 bra E;"
+    "add.u32 %r6, %r3, 64; E: @%p1 st.shared.u32 [%r6], %r0; setp.eq.u32 %p3, %r1, 31;"
+    "@%p3 ld.shared.u32 %r7, [%r3+64];",
     "half of a warp elects": "setp.lt.u32 %p3, %r0, 16; @%p3 bra E; elect.sync _|%p2, 0xffff0000;"
     "@%p2 st.shared.u32 [%r3], %r0; setp.eq.u32 %p4, %r0, 16; @%p4 ld.shared.u32 %r7, [%r3]; E:",
 }
