@@ -404,9 +404,8 @@ def compared(case: Case, row: dict[str, Any], o: argparse.Namespace, tag: str) -
             row["modes"] = {**row.get("modes", {}), arm: own}
         kept_by = "inductor" if stage == TUNED and own == TUNED_MODES["inductor"] else arm
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(out / f"caches.{row['model']}.{own}.{kept_by}")
-        os.environ.pop(
-            "TRITON_CACHE_DIR", None
-        )  # that of the first program of the process, which is elsewhere
+        # else Triton's kernels would lie where the first program of the process had them
+        os.environ["TRITON_CACHE_DIR"] = str(Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]) / "triton" / "0")
         with profiled(out / f"{tag}.{arm}.profile") if o.where else nullcontext():
             made[arm], found = compiled_first(case, arm, own, o.runner, stage != TUNED or not case.training)
         errors = far(found.pop("loss"), found.pop("gradients"), loss, reference)

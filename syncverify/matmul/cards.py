@@ -19,13 +19,15 @@ from syncverify.matmul.cost import Coefficients
 class Card:
     """A card by a part of its name, as the driver gives it. ``trees``: the file of what the formula with
     these coefficients is off by (``matmul.estimate``); ``more``: of what these leave on this card. ``fours``:
-    clusters of four that run at one time, where the card was asked (``cost.Processors``)."""
+    clusters of four that run at one time, where the card was asked (``cost.Processors``). ``crowded``: the
+    factor of the time of launches of 16 such clusters that memory limits (``estimate``)."""
 
     name: str
     coefficients: Coefficients
     trees: Path | None = None
     more: Path | None = None
     fours: int | None = None
+    crowded: float = 1.0
 
 
 #: Shared memory of a block that has an SM for itself.
@@ -54,6 +56,7 @@ H200 = Card(
         },
     ),
     TREES,
+    crowded=1.35,
 )  # fmt: skip
 #: The same, with the bandwidth of its memory (a copy moves 3.0 TB/s instead of 4.25).
 _OF_H100 = replace(H200.coefficients, memory=H200.coefficients.memory * 4.25 / 3.0)

@@ -42,6 +42,10 @@ FITTED: tuple[tuple[int, int, tuple[int, int] | None, int, int], ...] = (
 MOST_FITTING = 5
 #: The narrowest of several side by side.
 LEAST_FITTED = 40
+#: Turns of blocks that tiles fill with the widths that are fitted to the SMs, and steps of a tile at least:
+#: K of 1024. Below they lose more than they gain (docs/choice.md), and where B lies across K, as neighbours
+#: bring panels of 64 columns twice.
+FILLED_TURNS, LEAST_FILLED_STEPS = (1, 2), 16
 #: Blocks of a cluster, and whether they lie side by side: of all products, and of plain ones beside.
 _Clusters = tuple[tuple[Literal[1, 2, 4], bool], ...]
 CLUSTERS: _Clusters = ((1, False), (2, False), (2, True))
@@ -174,8 +178,14 @@ def launches(problem: Problem, sizes: Mapping[str, int], multiprocessors: int) -
         staged = not own["M" if by_columns else "N"] % (16 // min(p.output_sizes))
         if by_columns and not staged:
             continue
-        facts, every = Facts.of(p), _forms(*_key(p, staged), fitting(own["N"]), by_columns)
-        some = [f for f in every if _suits(f.schedule, p, own, multiprocessors)]
+        facts, key = Facts.of(p), _key(p, staged)
+        long = p.b_t and matrices(own) == 1 and steps_of(p.size, own) >= LEAST_FILLED_STEPS
+        filled = filling(own["M"], own["N"], multiprocessors) if long else ()
+        every = (
+            *_forms(*key, fitting(own["N"]), by_columns),
+            *_filled_forms(key, filled, by_columns=by_columns),
+        )
+        some = dict.fromkeys(f for f in every if _suits(f.schedule, p, own, multiprocessors))
         found += [Launch(facts, f.schedule, f.stages, own) for f in some]
     return found
 
@@ -190,6 +200,24 @@ def fitting(columns: int) -> tuple[int, ...]:
     """Widths of tiles, a few of which cover so many columns almost without a rest."""
     by_count = {count: -(-columns // (count * 8)) * 8 for count in range(1, MOST_FITTING + 1)}
     found = {n for count, n in by_count.items() if n <= 256 and (count == 1 or n >= LEAST_FITTED)}
+    return tuple(sorted(found))
+
+
+def filling(rows: int, columns: int, multiprocessors: int) -> tuple[tuple[int, int, int], ...]:
+    """Tiles whose widths are fitted to the SMs: rows, blocks of an SM, and the width with which all tiles of
+    a product are just as many as run in one turn or two.
+
+    Example: 128 rows and 9856 columns are 77 tiles of 128 by 128, and leave 55 of 132 SMs idle; of 128 by 80
+    they are 124. Tiles of 256 by 192 divide 384 rows and 6912 columns into 72; of 192 by 112 they are 124.
+    """
+    found = set()
+    for m, _, _, resident, most in FITTED:
+        down = -(-rows // m)
+        for turns in FILLED_TURNS:
+            across = multiprocessors * resident * turns // down
+            width = -(-columns // (across * 8)) * 8 if across else 0
+            if LEAST_FITTED <= width <= most:
+                found.add((m, resident, width))
     return tuple(sorted(found))
 
 
@@ -234,7 +262,17 @@ def _forms(
 ) -> tuple[_Form, ...]:  # fmt: skip
     """Every form that such problems allow; ``widths``: of tiles beside those of the menu, or by columns of
     all."""
-    return tuple(_made(b_t, prologue, list(outputs), rights, staged, widths, by_columns))
+    return tuple(_made(b_t, prologue, list(outputs), rights, staged, _tiles(rights, widths, by_columns)))
+
+
+@lru_cache(maxsize=256)
+def _filled_forms(
+    key: _Key, filled: tuple[tuple[int, int, int], ...], *, by_columns: bool
+) -> tuple[_Form, ...]:
+    """The forms of tiles whose widths are fitted to the SMs (``filling``); blocks share none of them."""
+    b_t, prologue, outputs, rights, staged = key
+    tiles = _filled(rights, filled, by_columns=by_columns)
+    return tuple(_made(b_t, prologue, list(outputs), rights, staged, tiles, splits=False))
 
 
 def _tiles(rights: int, widths: tuple[int, ...], by_columns: bool) -> Iterator[Schedule]:
@@ -250,16 +288,24 @@ def _tiles(rights: int, widths: tuple[int, ...], by_columns: bool) -> Iterator[S
                 yield Schedule(m, n, consumers, registers=own, resident=resident, by_columns=by_columns)
 
 
+def _filled(rights: int, filled: tuple[tuple[int, int, int], ...], *, by_columns: bool) -> Iterator[Schedule]:
+    """Tiles of widths that are fitted to the SMs, each with the rows that it is fitted for."""
+    for m, consumers, registers, resident, _ in FITTED if rights == 1 else ():
+        for n in [n for rows, blocks, n in filled if (rows, blocks) == (m, resident)]:
+            own = None if (m, consumers) == (128, 2) and n <= 64 else registers
+            yield Schedule(m, n, consumers, registers=own, resident=resident, by_columns=by_columns)
+
+
 def _made(
-    b_t: bool, prologue: bool, outputs: list[int], rights: int, staged: bool, widths: tuple[int, ...],
-    by_columns: bool,
+    b_t: bool, prologue: bool, outputs: list[int], rights: int, staged: bool, tiles: Iterator[Schedule],
+    *, splits: bool = True,
 ) -> Iterator[_Form]:  # fmt: skip
-    for tile in _tiles(rights, widths, by_columns):
+    for tile in tiles:
         if tile.tile_n % 8 or (rights > 1 and tile.tile_n % (16 if b_t else 64)):
             continue
         resident = tile.resident
         for whole in _whole(tile, prologue, rights):
-            shared = _splits(whole) if resident == 1 and rights == 1 else ()
+            shared = _splits(whole) if splits and resident == 1 and rights == 1 else ()
             for s in (whole, *shared):
                 form = _stored(s, outputs, rights, staged, not b_t)
                 if form is not None:

@@ -15,7 +15,7 @@ from torch.fx import GraphModule, Node
 from syncverify.base.cache_dir import digest
 from syncverify.base.source import InputError
 from syncverify.gate.proof_time import checked as checked_seconds
-from syncverify.torch import late, table
+from syncverify.torch import late, table, workers
 from syncverify.torch.attention import mend
 from syncverify.torch.candidate import (
     Candidate,
@@ -52,6 +52,7 @@ from syncverify.torch.runners import (
 )
 from syncverify.torch.trials import (
     ALONE_SECONDS,
+    SPENT,
     TUNED_PATIENCE,
     Limits,
     Patience,
@@ -99,11 +100,14 @@ class Backend:
         mend(module)
         if isinstance(self.runner, ProvingRunner):
             return self._prove(module, inputs)
+        for device in _devices(inputs):
+            workers.begin(device)
         # that cache keeps graphs by what they compute and by settings, of which a pass is one
-        patches, identity = dict(self.inductor), self._identity_for_caches(module, inputs)
+        text = _text(module, inputs) if self.cached else ""
+        patches, identity = dict(self.inductor), self._identity_for_caches(text, inputs)
         if identity is not None:
             patches["joint_custom_post_pass"] = identity
-            self._warm(identity, module, inputs)
+            self._warm(identity, text, inputs)
         kept = bool(config.enable_autograd_cache and identity is not None)
         with config.patch(enable_autograd_cache=kept), recomputed(), self._foreseen():
             return compile_fx(
@@ -111,16 +115,15 @@ class Backend:
                 config_patches=patches or None,
             )  # fmt: skip
 
-    def _warm(self, identity: Any, module: GraphModule, inputs: Sequence[Any]) -> None:
+    def _warm(self, identity: Any, graph: str, inputs: Sequence[Any]) -> None:
         """Begins processes that prove, where there will be something to prove."""
         warm = getattr(self.runner, "warm", None)
-        devices = {x.device for x in inputs if isinstance(x, torch.Tensor)}
-        if warm is None or self.use == NEVER or all(map(self.runner.why_not, devices)):
+        if warm is None or self.use == NEVER or all(map(self.runner.why_not, _devices(inputs))):
             return
-        if not compiled_before(identity, _text(module, inputs)):
+        if not compiled_before(identity, graph):
             warm()
 
-    def _identity_for_caches(self, module: GraphModule, inputs: Sequence[Any]) -> Any:
+    def _identity_for_caches(self, graph: str, inputs: Sequence[Any]) -> Any:
         """A pass that does nothing, and tells caches which backend this is; None: they keep nothing of it.
 
         Where proofs were late that are there now, it is another one, and the graph is compiled again.
@@ -138,7 +141,7 @@ class Backend:
         plain = cache_identity(settings)
         if plain is None or self.use != FASTER:
             return plain
-        self._graph = graph_key(plain, _text(module, inputs))
+        self._graph = graph_key(plain, graph)
         again = late.generation(self._graph)
         return cache_identity(f"{settings} {again}") if again else plain
 
@@ -219,7 +222,8 @@ class Backend:
             return compile_fx_inner(module, inputs, **settings)
         _as_compiled(module, inputs)
         lowered, report = lower_groups(self._groups(module), self.runner, self.use)
-        found = compile_fx_inner(lowered, inputs, **settings)
+        with SPENT.on("inductor"):
+            found = compile_fx_inner(lowered, inputs, **settings)
         again = self._again(module, report)
         forget_late()
         if again is not None:
@@ -280,6 +284,10 @@ def _kinds(value: Any) -> str:
     if isinstance(value, torch.Tensor):
         return f"{value.dtype} {value.device} {tuple(value.shape)} {value.stride()}"
     return str(value)
+
+
+def _devices(inputs: Sequence[Any]) -> set[torch.device]:
+    return {x.device for x in inputs if isinstance(x, torch.Tensor)}
 
 
 def _text(module: GraphModule, inputs: Sequence[Any]) -> str:

@@ -17,7 +17,7 @@ from torch.fx import GraphModule, Node
 
 from syncverify.base.cache_dir import digest
 from syncverify.gate import VerificationError
-from syncverify.torch import operators
+from syncverify.torch import operators, workers
 from syncverify.torch.candidate import Candidate, begin_proofs, operator_of, prove_ahead
 from syncverify.torch.choice import (
     Run,
@@ -47,6 +47,13 @@ log = logging.getLogger("syncverify.torch")
 #: Seconds that trials of a graph may take: some, and some for each node, a fifth of what Inductor takes for
 #: it; and what they may take of any graph.
 _LEAST_SECONDS, _SECONDS, _SECONDS_OF_A_NODE = 1.5, 0.5, 0.0025
+#: What trials may take in all beside what Inductor takes, once it has compiled something; the part of the
+#: least seconds that each graph has in any case.
+_SHARE, _IN_ANY_CASE = 0.5, 1 / 3
+#: Seconds that Inductor takes for a node, about.
+_INDUCTOR_OF_A_NODE = 0.0125
+#: From which factor on a kernel is so much slower in a context that it is tried in no other one.
+_BY_FAR = 1.25
 #: The part of these seconds for contexts whose proofs came while Inductor compiled the graph.
 _SECOND_ROUND = 0.5
 #: Seconds for halves of groups that were not taken, and for products alone, for which nothing is compiled.
@@ -62,6 +69,37 @@ _TIMED_SO_FAR: dict[str, tuple[Run, Times]] = {}
 _SLICE, _PATIENCE = 0.2, 0.6
 #: Seconds that trials of a graph may take, and wait for proofs, where Inductor tunes: it takes a minute then.
 _TUNED_SECONDS, TUNED_PATIENCE = 20.0, 15.0
+#: Why a context is not tried.
+_SLOW_ELSEWHERE = "not tried: slower by far in another context"
+
+
+@dataclass
+class Spent:
+    """Seconds of this process in Inductor's compilations of graphs, and in trials."""
+
+    inductor: float = 0.0
+    trials: float = 0.0
+
+    @contextmanager
+    def on(self, what: str) -> Iterator[None]:
+        """Counts what is done here."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            setattr(self, what, getattr(self, what) + time.monotonic() - began)
+
+    def left(self, nodes: int) -> float:
+        """What trials of a graph of so many nodes may take, so that all have their share at most."""
+        if not self.inductor:
+            return math.inf
+        return _SHARE * (self.inductor + _INDUCTOR_OF_A_NODE * nodes) - self.trials
+
+
+#: Of this process.
+SPENT = Spent()
+#: Kernels that were slower by far in a context of this process: their operations and sizes.
+_SLOW: set[tuple[object, ...]] = set()
 
 
 @dataclass
@@ -70,7 +108,7 @@ class _Trial:
 
     ``owner`` has its nodes. ``plain`` is Inductor's code until the kernels are timed, ``arms`` its code with
     kernels. ``why_not``: why it is not worth it, or what went wrong. ``refused``: by place, why a member has
-    no kernel.
+    no kernel; ``left_out``: why it is not tried.
     """
 
     key: str
@@ -83,6 +121,7 @@ class _Trial:
     arms: dict[str, Run] = field(default_factory=dict)
     why_not: str = ""
     refused: dict[int, str] = field(default_factory=dict)
+    left_out: dict[int, str] = field(default_factory=dict)
 
     @cached_property
     def nodes(self) -> GraphModule:
@@ -147,6 +186,14 @@ def faster(
     ``then``: what is proved behind them.
     """
     limits = limits or Limits()
+    with SPENT.on("trials"):
+        return _faster(module, candidates, runner, limits, then)
+
+
+def _faster(
+    module: GraphModule, candidates: Sequence[Candidate], runner: Runner, limits: Limits,
+    then: Sequence[Candidate],
+) -> list[Candidate]:  # fmt: skip
     left = _Budget(_seconds_of(module, limits.only) if limits.seconds is None else limits.seconds)
     try:
         trials, placed = _trials(module, candidates, runner)
@@ -171,9 +218,13 @@ def forget_late() -> None:
 
 
 def _seconds_of(module: GraphModule, only: Set[str] | None = None) -> float:
-    least = _TUNED_SECONDS if templates() else _LEAST_SECONDS
+    """What trials of a graph may take: by its size, and less where those of the graphs before took much."""
+    nodes = len(module.graph.nodes)
     share = 1.0 if only is None else _SECOND_ROUND
-    return max(least, share * (_SECONDS + _SECONDS_OF_A_NODE * len(module.graph.nodes)))
+    seconds = share * (_SECONDS + _SECONDS_OF_A_NODE * nodes)
+    if templates():
+        return max(_TUNED_SECONDS, seconds)
+    return max(_IN_ANY_CASE * _LEAST_SECONDS, min(max(_LEAST_SECONDS, seconds), SPENT.left(nodes)))
 
 
 def whole_of(module: GraphModule, device: torch.device) -> float:
@@ -198,6 +249,7 @@ def _remembered(trials: Iterable[_Trial], only: Set[str] | None = None) -> tuple
         if trial.times is not None:
             trial.why_not = ""
             known.append(trial)
+            _note_slow(trial)
         elif only is not None and only.isdisjoint(c.name for c in trial.members):
             trial.why_not = trial.why_not or "not tried in time"
         elif not trial.why_not:
@@ -211,7 +263,7 @@ def _taken(trials: Mapping[str, _Trial], placed: Iterable[tuple[str, list[Candid
     for key, members in placed:
         trial = trials[key]
         for place, c in enumerate(members):
-            why_not = trial.why_not or trial.refused.get(place, "")
+            why_not = trial.why_not or trial.refused.get(place, trial.left_out.get(place, ""))
             if why_not or trial.times is None:
                 c.region.note(why_not or "it could not be timed")
                 continue
@@ -276,14 +328,17 @@ class _Tried:
 
     def _begin_plain(self, trial: _Trial) -> None:
         """The first program of a process does not count: it loads what Inductor needs in any case."""
+        _demand_promise(trial)
         if trial.of_a_library or trial.device in _LOADED:
             _begin_plain(trial)
             return
         with self.left.free():
+            workers.wait(trial.device)
             _begin_plain(trial)
         _LOADED.add(trial.device)
 
     def _begin_kernels(self, trial: _Trial) -> None:
+        _demand_promise(trial)
         _begin_kernels(trial, self.runner)
 
     def _attempt(self, trial: _Trial, step: _Step, *, always: bool = False) -> bool:
@@ -313,7 +368,9 @@ class _Budget:
         """What is done here does not count."""
         began = time.monotonic()
         yield
-        self._until += time.monotonic() - began
+        took = time.monotonic() - began
+        self._until += took
+        SPENT.trials -= took
 
 
 def _trials(
@@ -348,6 +405,37 @@ def _trial(module: GraphModule, context: Context, members: list[Candidate], runn
     places = [str([context.nodes.index(n) for n in c.found.group.operations]) for c in members]
     key = digest("\0".join([key, *(c.key for c in members), *places]))
     return _Trial(key, context, members, members[0].device, module)
+
+
+def _computes(c: Candidate) -> tuple[object, ...]:
+    """What a candidate computes, wherever its arguments lie and whatever else its context has."""
+    types = (str(getattr(a.meta.get("val"), "dtype", "")) for a in c.arguments)
+    return c.region.operations, *types, *sorted(c.region.sizes.items())
+
+
+def _demand_promise(trial: _Trial) -> None:
+    """SlowerError where all that is tried was slower by far in another context.
+
+    Example: a softmax of 65536 rows in attention takes 490 us, where Inductor's code takes 220. T5 has it in
+    six contexts, each of which would be compiled three times.
+    """
+    if all(_slow(trial, c) for c in trial.members):
+        raise SlowerError(_SLOW_ELSEWHERE)
+
+
+def _slow(trial: _Trial, c: Candidate) -> bool:
+    return not trial.of_a_library and _computes(c) in _SLOW
+
+
+def _note_slow(trial: _Trial) -> None:
+    """Keeps in mind which kernels made a context slower by far, with all others and without them."""
+    times = trial.times
+    if times is None or trial.of_a_library:
+        return
+    for place, c in enumerate(trial.members):
+        own = [us for arm, us in times.others.items() if str(place) in arm.split(",")]
+        if own and min(own) > _BY_FAR * times.inductor:
+            _SLOW.add(_computes(c))
 
 
 def _begin_plain(trial: _Trial) -> None:
@@ -388,6 +476,9 @@ def _begin_kernels(trial: _Trial, runner: Runner) -> None:
     """Lets Inductor compile a context with kernels for some regions; RefusedError where none has one."""
     ops: dict[int, Any] = {}
     for place, c in enumerate(trial.members):
+        if _slow(trial, c):
+            trial.left_out[place] = _SLOW_ELSEWHERE
+            continue
         try:
             ops[place] = operator_of(c, runner)
         except (RefusedError, UnfitError) as e:
@@ -411,6 +502,7 @@ def _time_kernels(trial: _Trial) -> None:
     found = dict(zip(trial.arms, others, strict=True))
     trial.times = Times(inductor, trial.times.least, found, trial.times.library)
     trial.plain, trial.arms = None, {}
+    _note_slow(trial)
     if not trial.refused:  # what failed is no time, and another process may do better
         remember(trial.key, trial.device, trial.times)
 
@@ -432,5 +524,6 @@ def _with(trial: _Trial, ops: Mapping[int, Any]) -> Run:
 
 
 __all__ = [
-    "ALONE_SECONDS", "TUNED_PATIENCE", "Limits", "Patience", "faster", "forget_late", "promising", "whole_of",
+    "ALONE_SECONDS", "SPENT", "TUNED_PATIENCE", "Limits", "Patience", "faster", "forget_late", "promising",
+    "whole_of",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ from syncverify.codegen.cache import Cache
 from syncverify.gate.matmul import Matmul
 from syncverify.matmul import Schedule, product
 from syncverify.matmul.cards import CARDS, H100, H200, Card, card_of
-from syncverify.matmul.choose import candidates, choose, forms, menu, predicted, proved_soon, ranked
+from syncverify.matmul.choose import candidates, choose, filling, forms, menu, predicted, proved_soon, ranked
 from syncverify.matmul.cost import Facts, Processors, counted, crossing, tile_name
 from syncverify.matmul.estimate import COLUMNS, Launch, columns, estimated, formula, table
 from syncverify.matmul.lower import stages_of
@@ -51,6 +51,22 @@ def test_a_cluster_of_four_for_which_the_card_has_no_room_comes_in_a_second_turn
     assert not waits or chosen.cluster < 4
 
 
+def test_sixteen_clusters_of_four_are_crowded_where_memory_limits() -> None:
+    """48 x 7936 x 9024: 62 tiles of 128 columns in clusters of four, of which an H200 takes 1.37 as long."""
+    schedule = Schedule(tile_m=64, tile_n=128, consumers=1, pending=1, cluster=4, beside=True)
+    even = replace(H200, crowded=1.0)
+
+    def factor(m: int, n: int, k: int, s: Schedule = schedule) -> float:
+        return predicted(product(), s, sizes(m, n, k), 132) / predicted(
+            product(), s, sizes(m, n, k), 132, even
+        )
+
+    assert factor(48, 7936, 9024) == pytest.approx(1.35)
+    assert factor(48, 7680, 9024) == 1.0  # 15 clusters
+    assert factor(48, 7936, 9024, replace(schedule, cluster=1)) == 1.0
+    assert factor(2048, 512, 4096, replace(schedule, tile_m=128, consumers=2, pending=0)) == 1.0  # products
+
+
 def test_warpgroups_that_take_turns_are_tuned_with_laps_that_fit_and_from_anywhere() -> None:
     for k, laps in ((256, "odd"), (512, "even")):
         found = [s for s in candidates(product(), sizes(16384, 16384, k), 132, 30) if s.pingpong]
@@ -82,6 +98,19 @@ def test_no_form_leaves_half_of_its_tiles_empty() -> None:
     assert {s.tile_n for s in plain} == {32, 64, 96}
     plain = [s for s in menu(product(), sizes(8192, 32, 4096)) if not s.by_columns]
     assert not any(s.beside for s in plain)
+
+
+def test_tiles_fill_the_card() -> None:
+    """As many tiles as SMs, or nearly, of a width that the menu lacks, none of them shared, and K long."""
+    assert (128, 1, 80) in filling(128, 9856, 132) and (64, 1, 152) in filling(128, 9856, 132)
+    found = [s for s in menu(product(), sizes(128, 9856, 1024)) if (s.tile_m, s.tile_n) == (128, 80)]
+    assert {s.cluster for s in found} == {1, 2, 4} and {s.split_k for s in found} == {1}
+    for layout, k in (("KK", 960), ("KN", 1024)):
+        assert all(s.tile_n != 80 for s in menu(product(layout=layout), sizes(128, 9856, k)))
+    for rows, blocks, width in filling(464, 14672, 132):
+        tiles = -(-464 // rows) * -(-14672 // width)
+        assert tiles <= 2 * blocks * 132 and width % 8 == 0
+    assert not filling(16384, 16384, 132)  # tiles for many turns
 
 
 def test_tiles_are_fitted_to_few_columns() -> None:
@@ -117,8 +146,8 @@ def test_blocks_of_an_sm_share_its_memory() -> None:
 
 @pytest.mark.parametrize(
     ("m", "n", "k", "layout", "split"),
-    [(4096, 2112, 7168, "KK", True), (304, 304, 30000, "KK", True), (8448, 8192, 8192, "KK", False),
-     (128, 7168, 2048, "KK", False)],
+    [(4096, 2112, 7168, "KK", False), (1024, 1024, 8192, "KK", True), (304, 304, 30000, "KK", True),
+     (8448, 8192, 8192, "KK", False), (128, 7168, 2048, "KK", False)],
 )  # fmt: skip
 def test_few_tiles_with_many_steps_are_shared(m: int, n: int, k: int, layout: str, split: bool) -> None:
     assert (choose(product(layout=layout), sizes(m, n, k), 132).split_k > 1) is split

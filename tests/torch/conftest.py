@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,17 @@ from syncverify.codegen import driver
 from syncverify.fusion.functions import numpy_dtype
 from syncverify.gate import fusions
 from syncverify.simulate import ir
+
+
+@pytest.fixture(autouse=True)
+def no_trials_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What trials of other tests took and found is forgotten."""
+    if importlib.util.find_spec("torch") is not None:
+        from syncverify.torch import trials
+
+        for what in ("inductor", "trials"):
+            monkeypatch.setattr(trials.SPENT, what, 0.0)
+        monkeypatch.setattr(trials, "_SLOW", set())
 
 
 @pytest.fixture

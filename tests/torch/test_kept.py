@@ -118,9 +118,9 @@ MODULE = torch.fx.symbolic_trace(lambda x: x + 1)
 def test_backends_that_report_compile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SYNCVERIFY_CACHE", str(tmp_path))
     own = sv.Backend(sv.GateRunner())
-    assert own._identity_for_caches(MODULE, [draw(2, 3)]) is None
+    assert own._identity_for_caches(MODULE.code, [draw(2, 3)]) is None
     own.cached = True
-    assert own._identity_for_caches(MODULE, [draw(2, 3), 4]) is not None
+    assert own._identity_for_caches(MODULE.code, [draw(2, 3), 4]) is not None
 
 
 def test_processes_begin_where_something_will_be_proved(
@@ -130,10 +130,10 @@ def test_processes_begin_where_something_will_be_proved(
     begun: list[int] = []
     monkeypatch.setattr(sv.GateRunner, "warm", lambda self: begun.append(1))
     backend = sv.Backend(sv.GateRunner(), use="faster", cached=True)
-    module, identity = torch.fx.symbolic_trace(lambda x: x + 1), kept.cache_identity("a")
-    backend._warm(identity, module, [draw(4, 32)])
+    identity = kept.cache_identity("a")
+    backend._warm(identity, MODULE.code, [draw(4, 32)])
     assert begun == []  # tensors of a CPU
     monkeypatch.setattr(sv.GateRunner, "why_not", lambda self, device: "")
     for _ in range(2):
-        backend._warm(identity, module, [draw(4, 32)])
+        backend._warm(identity, MODULE.code, [draw(4, 32)])
     assert begun == [1]

@@ -1,0 +1,57 @@
+"""The processes in which Inductor compiles Triton's kernels: begun early, with one assembler for all.
+
+Inductor begins them when a graph comes to its own backend. Until they are there, its main process compiles
+kernels itself, one after the other.
+
+Triton keeps a kernel by the version of ptxas, among others. Inductor's processes use the one that came with
+torch. The main process asks for the version first and takes that ptxas later: it looks for kernels under keys
+by which nobody has kept them. Example: kernels whose names have over 150 characters are in no bundle of
+Inductor's; T5 has two. Its second process compiled both again, for 2.5 s.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from concurrent.futures import TimeoutError as TooLongError
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+#: Seconds that are waited for the processes, at most.
+_PATIENCE = 10.0
+
+
+def begin(device: torch.device) -> None:
+    """Begins the processes, unless they are there or kernels of this device need none."""
+    if device.type != "cuda":
+        return
+    one_assembler()
+    with contextlib.suppress(ImportError, AttributeError):  # another release of torch
+        from torch._inductor.async_compile import maybe_warm_pool
+
+        maybe_warm_pool()
+
+
+def wait(device: torch.device) -> None:
+    """Returns when the processes compile, or after a while."""
+    from torch._inductor.async_compile import AsyncCompile
+
+    ready: Any = getattr(AsyncCompile, "wait_pool_ready", None)
+    if device.type == "cuda" and ready is not None:
+        with contextlib.suppress(TooLongError):
+            ready(timeout=_PATIENCE)
+
+
+@lru_cache(maxsize=1)
+def one_assembler() -> None:
+    """Has this process find the kernels that Inductor's processes compile."""
+    with contextlib.suppress(ImportError, AttributeError):  # another release of torch or Triton
+        from torch._inductor.runtime.compile_tasks import _set_triton_ptxas_path
+        from triton.backends.nvidia.compiler import get_ptxas_version
+
+        _set_triton_ptxas_path()
+        get_ptxas_version.cache_clear()
+
+
+__all__ = ["begin", "one_assembler", "wait"]

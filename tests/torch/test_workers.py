@@ -1,0 +1,53 @@
+"""Inductor's processes: begun for GPUs alone, waited for a while, and of one ptxas with the main process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import TimeoutError as TooLongError
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="the extra torch is not installed")
+
+from torch._inductor import async_compile  # noqa: E402
+from torch._inductor.runtime import compile_tasks  # noqa: E402
+
+from syncverify.torch import workers  # noqa: E402
+
+GPU, CPU = torch.device("cuda"), torch.device("cpu")
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """What was done, in order."""
+    compiler = pytest.importorskip("triton.backends.nvidia.compiler")
+    found: list[str] = []
+
+    class Version:
+        def cache_clear(self) -> None:
+            found.append("version forgotten")
+
+    def late(timeout: float) -> None:
+        found.append("waited")
+        raise TooLongError
+
+    monkeypatch.setattr(compiler, "get_ptxas_version", Version())
+    monkeypatch.setattr(compile_tasks, "_set_triton_ptxas_path", lambda: found.append("ptxas"))
+    monkeypatch.setattr(async_compile, "maybe_warm_pool", lambda: found.append("begun"))
+    monkeypatch.setattr(async_compile.AsyncCompile, "wait_pool_ready", late)
+    workers.one_assembler.cache_clear()
+    yield found
+    workers.one_assembler.cache_clear()
+
+
+def test_the_assembler_is_that_of_the_processes_once(seen: list[str]) -> None:
+    for device in (CPU, GPU, GPU):
+        workers.begin(device)
+    assert seen == ["ptxas", "version forgotten", "begun", "begun"]
+
+
+def test_processes_that_come_late_are_not_waited_for_for_ever(seen: list[str]) -> None:
+    workers.wait(CPU)
+    assert not seen
+    workers.wait(GPU)
+    assert seen == ["waited"]
