@@ -209,7 +209,7 @@ class Follower:
         one.space.path = path
         given = unshared(proof, one.where)
         try:
-            claims = claims_text.read(claimed)
+            claims = claims_text.read(unshared_claims(claimed, one.where))
             protocol = protocol_by(one.space, path.fork(), one.system, claims, self.policy)
             answer = accept(protocol, read(given), self.policy)
         except (NotReadError, NotConcrete) as e:
@@ -236,6 +236,12 @@ def unshared(proof: Any, where: str) -> dict[str, Any]:
     rest = {key: x for key, x in proof.items() if key != "shared"}
     table = listed(proof.get("shared"), f"{where}.shared")
     return {"format": FORMAT, **rest, "trees": expanded(table, proof["trees"], where)}
+
+
+def unshared_claims(claimed: Any, where: str) -> dict[str, Any]:
+    """Claims as their reader takes them, from those with lists written once."""
+    rest = {key: x for key, x in claimed.items() if key != "shared"}
+    return rest | expanded(listed(claimed.get("shared"), where), {"claims": rest.get("claims")}, where)
 
 
 @dataclass(frozen=True, slots=True)

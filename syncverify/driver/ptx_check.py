@@ -70,6 +70,7 @@ from syncverify.frontends.ptx.launch.concretize import sizes_at
 from syncverify.frontends.ptx.launch.facts import VARIABLE, PtxFacts, demand_launch, ptx_facts
 from syncverify.frontends.ptx.launch.meant_launches import (
     asked_launches,
+    asks_otherwise,
     is_of_meant_axes,
     of_meant_axes,
     unasked_counts,
@@ -430,6 +431,12 @@ def _of_the_last(k: CheckTask, report: KernelReport) -> KernelReport:
         text = (
             f"the kernel compares a count of blocks with {counts[0]}: whether it is right for as many, and "
             "for others, is not asked: give grid in a launch file"
+        )
+        return _undecided_for(k, report, text)
+    if not given and asks_otherwise(k.function):
+        text = (
+            "the kernel compares what it makes of a count of blocks: for how many blocks it is meant is not "
+            "read there: give grid in a launch file"
         )
         return _undecided_for(k, report, text)
     taken = (ZERO_FLAGS, *of_meant_axes(k.facts, k.function))

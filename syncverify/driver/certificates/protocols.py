@@ -33,5 +33,7 @@ def _plain(x: Cases | None) -> Any:
         # the certificate has a format and digests of its own
         proof = {k: v for k, v in texts.proof(x.proof).items() if k != "format"}
         proof["shared"], proof["trees"] = shared(proof["trees"])
-        return ["proof", texts.claims(x.reading.claimed), proof]
+        claimed = texts.claims(x.reading.claimed)
+        claimed["shared"], some = shared({"claims": claimed["claims"]})
+        return ["proof", claimed | some[""], proof]
     return None

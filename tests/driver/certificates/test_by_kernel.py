@@ -16,7 +16,7 @@ import pytest
 from syncverify.base.certificate_data import RejectedError, write
 from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.driver.acceptance import asked
-from syncverify.driver.by_kernel import Follower
+from syncverify.driver.by_kernel import Follower, unshared_claims
 from syncverify.driver.certificates import dumps
 from syncverify.driver.certificates.reseal import resealed
 from syncverify.driver.files import certificates, check_source, read_text, recheck, suffices
@@ -77,6 +77,7 @@ def test_names_of_quotients_and_other_values_are_in_certificates(form: str) -> N
         assert case[0] == "quotient" and case[2] == 16
         case[2] = 32  # the loop's end is no sum of sizes any more
     else:
+        case[1] = unshared_claims(case[1], "here") | {"shared": []}
         claims = case[1]["claims"]
         headers = [h for claim in claims for h in claim[2] if len(h) > 5 and h[5]]  # what else registers hold
         assert headers
@@ -84,6 +85,17 @@ def test_names_of_quotients_and_other_values_are_in_certificates(form: str) -> N
             h[5] = []
     with pytest.raises(RejectedError):
         follow(data, text, "ptx", FACTS)
+
+
+def test_claims_refer_to_lists_that_are_there(of_ptx: dict[str, Any]) -> None:
+    (problem,) = of_ptx["kernels"][0]["proof"]["problems"]
+    claimed = problem[0][1]
+    assert claimed["shared"]
+    for wrong in ({**claimed, "shared": []}, {k: x for k, x in claimed.items() if k != "shared"}, [], "@0"):
+        other = copy.deepcopy(of_ptx)
+        other["kernels"][0]["proof"]["problems"][0][0][1] = wrong
+        with pytest.raises(RejectedError):
+            follow(other, PTX, "ptx", FACTS)
 
 
 @pytest.mark.parametrize("what", MISTAKES)

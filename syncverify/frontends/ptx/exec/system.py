@@ -252,14 +252,6 @@ class PtxSystem(SymbolicSystem):
         whole = replace(self, info=info, ways=None, starts={})
         return whole if self.ways is None else whole.apart(self.ways)
 
-    def alike(self, cls: int) -> list[int]:
-        """The classes with the lanes and the code of one, as far as each has code of its own."""
-        classes, ways = self.info.classes, self.ways
-        if ways is None:
-            return [cls]
-        code = [ways.program_of((c.cta, c.warp, c.lanes)) for c in classes]
-        return [i for i, c in enumerate(classes) if c.lanes == classes[cls].lanes and code[i] is code[cls]]
-
     # ------------------------------------------------------------ agents
 
     def _agent(self, cls: int, c: ThreadClass, contents: SharedContents | None) -> PtxAgent:
