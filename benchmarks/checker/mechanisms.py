@@ -35,7 +35,7 @@ from benchmarks.checker.matmul_mutants import SCHEDULES
 from benchmarks.checker.trusted_lines import count
 from syncverify.base.diagnostics import ScopeKind, Verdict
 from syncverify.checker.prover.budget import modular_enabled, symmetry_enabled
-from syncverify.checker.prover.parametric import attempt, strategy
+from syncverify.checker.prover.parametric import strategy
 from syncverify.checker.prover.reach import knowledge_order, worklist
 from syncverify.checker.prover.reach.ring import detection
 from syncverify.checker.prover.reach.widening_strategy import (
@@ -144,10 +144,6 @@ MECHANISMS: dict[str, Mechanism] = {
     "places one by one": Mechanism((_NODES, "sequential_orbit_visit")),
     "rings looked for before states repeat": Mechanism((_NODES, "seek")),
     "rings looked for from the start": Mechanism((_NODES, "look_soon")),
-    "like classes split alike": Mechanism(
-        (attempt, "same_split_elsewhere"), does=lambda x: len(x) > 1,
-        off=lambda: setattr(attempt, "same_split_elsewhere", lambda _, split: [split]),
-    ),
 }  # fmt: skip
 
 

@@ -70,6 +70,8 @@ from syncverify.frontends.ptx.launch.concretize import sizes_at
 from syncverify.frontends.ptx.launch.facts import VARIABLE, PtxFacts, demand_launch, ptx_facts
 from syncverify.frontends.ptx.launch.meant_launches import (
     asked_launches,
+    asks_otherwise,
+    asks_places,
     is_of_meant_axes,
     of_meant_axes,
     unasked_counts,
@@ -432,6 +434,12 @@ def _of_the_last(k: CheckTask, report: KernelReport) -> KernelReport:
             "for others, is not asked: give grid in a launch file"
         )
         return _undecided_for(k, report, text)
+    if not given and asks_otherwise(k.function):
+        text = (
+            "the kernel compares what it makes of a count of blocks: for how many blocks it is meant is not "
+            "read there: give grid in a launch file"
+        )
+        return _undecided_for(k, report, text)
     taken = (ZERO_FLAGS, *of_meant_axes(k.facts, k.function))
     return replace(report, undecided=k, assumptions=tuple(dict.fromkeys((*report.assumptions, *taken))))
 
@@ -510,12 +518,26 @@ def _with_plain_global(k: CheckTask, report: KernelReport) -> KernelReport:
     known = with_pointers(k.facts, followed.code.program)
     if known is not None:
         followed = followed.launched(known)
+    # where no block asks where it is, a text that releases something may be meant for one
+    given = all(isinstance(e, int) for e in k.facts.grid)
+    contradicted = given or not released or asks_places(k.function)
     for facts in asked_launches(followed.facts, followed.function):
         found = check_launch(followed.at(facts))
         if found.verdict is Verdict.REFUTED and found.stats.get("exchange"):
             found = replace(found, seconds=report.seconds + time.perf_counter() - start)
             return found if released else _in_no_order(report, found)
+        if contradicted and found.verdict is Verdict.REFUTED and _reads_of_others(found):
+            return _in_no_order(report, found)
     return report
+
+
+def _reads_of_others(found: KernelReport) -> bool:
+    """Whether one block reads in global memory what another writes, whatever else goes wrong there: a proof
+    rests on that no other thread reads it."""
+    return any(
+        d.severity is Severity.ERROR and d.rule in ("SV110", "SV111") and "global memory" in d.message
+        for d in found.diagnostics
+    )
 
 
 def _in_no_order(report: KernelReport, found: KernelReport) -> KernelReport:

@@ -143,7 +143,3 @@ class SymbolicSystem(System, Protocol):
 
     def agent(self, cls: int) -> SymbolicAgent:
         """A fresh agent of one class alone."""
-
-    def alike(self, cls: int) -> Sequence[int]:
-        """The classes with the lanes and the code of one, itself included, as far as the system knows."""
-        return [cls]

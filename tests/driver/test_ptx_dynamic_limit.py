@@ -79,3 +79,45 @@ def test_a_thread_that_is_never_inside_is_not_assumed_away() -> None:
     facts = {"kernel": {"k": {"block": [256, 1, 1], "grid": [1, 1, 1]}}}
     (found,) = syncverify.check(text, facts=facts, advice=False)
     assert found.verdict is not Verdict.PROVED
+
+
+OTHERS = """.version 8.6
+.target sm_90a
+.address_size 64
+.extern .shared .align 16 .b8 v[];
+.visible .entry k(.param .u32 n)
+{{ .reg .pred %p<9>; .reg .b32 %r<30>;
+  mov.u32 %r0, %tid.x;
+  ld.param.u32 %r1, [n];
+  mov.u32 %r2, v;
+  mov.u32 %r3, 0;
+ROW:
+  setp.ge.u32 %p1, %r3, %r1;
+  @%p1 bra END;
+  {access}
+  bar.sync 0;
+  add.u32 %r2, %r2, 65536;
+  add.u32 %r3, %r3, 1;
+  bra ROW;
+END:
+  ret;
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    "access",
+    [
+        "setp.ne.u32 %p2, %r0, 0; @%p2 bra MEET; mbarrier.init.shared.b64 [%r2], 1; MEET:",
+        "and.b32 %r4, %r0, 7; shl.b32 %r4, %r4, 4; add.u32 %r4, %r4, %r2; "
+        "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r5}, [%r4];",
+        "wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 "
+        "{%r10, %r11, %r12, %r13, %r14, %r15, %r16, %r17}, [%r2];",
+    ],
+    ids=["mbarrier", "rows", "matrix"],
+)
+def test_the_same_of_what_is_no_load_or_store(access: str) -> None:
+    facts = {"kernel": {"k": {"block": [32], "grid": [1]}}}
+    (found,) = syncverify.check(OTHERS.format(access=access), facts=facts, replay=False, advice=False)
+    assert found.verdict is Verdict.PROVED
+    assert any("the dynamic shared memory holds what is accessed" in a for a in found.assumptions)

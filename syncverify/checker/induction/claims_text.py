@@ -58,7 +58,7 @@ def _header(x: Any) -> Header:
     place, tiles, outer, late, forms, *more = _list(x)
     apart = late == "apart"
     late = True if apart else late
-    if type(tiles) is not bool or type(late) is not bool:
+    if type(tiles) is not bool or type(late) is not bool or (tiles and late and not apart):
         raise MalformedClaimError("a truth value is expected")
     if len(more) > 6:
         raise MalformedClaimError("a header has eleven parts at most")

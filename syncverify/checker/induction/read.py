@@ -1059,7 +1059,7 @@ class Reader:
     def tiles_begun(self, header: Header, here: Mapping[Residue, list[Leaf]]) -> None:
         """Accepts that all who come to a loop of tiles are at the first one of theirs."""
         for r, some in here.items():
-            if r != (0, 0) or header.begins or header.ahead:
+            if r != (0, 0) or header.begins or header.ahead or header.outer is not None:
                 raise NotReadError("steps before the first tile")
             for leaf in some:
                 self.arrive_behind(leaf, header, 0, 0, header.first)

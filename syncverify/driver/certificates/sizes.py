@@ -41,14 +41,14 @@ MOST_EVENTS = 60_000
 MOST_COLUMNS = 1_024
 
 
-def recheck(proof: Any, pose: Callable[[], OpenLaunches], policy: Policy, where: str) -> Met:
+def recheck(proof: Any, pose: Callable[[], OpenLaunches], policy: Policy, where: str) -> MetSizes:
     """Replays a proof for all sizes of a problem; RejectedError where it is none. Returns what it met."""
     _, graphs, any_turn = take(proof, where, "kind", "systems", optional=["any_turn"])
     graphs = listed(graphs, f"{where}.systems")
     if "any_turn" in proof and type(any_turn) is not bool:
         raise RejectedError(f"{where}.any_turn", "not a truth value")
     space = SymbolicContext()
-    met = Met()
+    met = MetSizes()
     try:
         problem = pose()
         launches = starts(problem, space, symbols(problem, space))
@@ -83,7 +83,7 @@ def _system(
     policy: Policy,
     graph: Any,
     where: str,
-    met: Met,
+    met: MetSizes,
 ) -> None:
     splits, nodes, last = take(graph, where, "splits", "nodes", optional=["asks_last"])
     if last not in (None, True):
@@ -126,6 +126,13 @@ def _union(lanes: Sequence[int]) -> int:
 
 
 @dataclass(slots=True)
+class MetSizes(Met):
+    """``stopped``: by line, why some sizes stop a kernel there, which is assumed not to be."""
+
+    stopped: dict[int, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
 class _Kept:
     """A point that may subsume later ones."""
 
@@ -157,7 +164,7 @@ class _Replay:
     policy: Policy
     nodes: list[Any]
     where: str
-    met: Met
+    met: MetSizes
     fallback_reason: str = ""  # why the judge cannot judge this system
     asks_last: bool = False  # an agent asks only when no other can go on
     covering: set[int] = field(default_factory=set)  # nodes that subsume others
@@ -342,6 +349,7 @@ class _Replay:
         if len(state.run.trace) >= MOST_EVENTS:
             raise TooManyEvents("a run is too long")
         if isinstance(event[2:] and event[2], Trap):
+            self.met.stopped.setdefault(self.system.info.sites[event[1]].span.line, event[2])
             raise AssumedUnreachable
         if event[0] == Ev.UNKNOWN:
             raise NotConcrete(str(event[2]))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -27,6 +27,8 @@ _FORMAT = 3
 _ERROR = re.compile(r"^(?P<file>.+)\((?P<line>\d+)\): (?:catastrophic )?error(?: #\S+)?: (?P<text>.*)$", re.M)
 _AT_END = re.compile(r"^At end of source: error(?: #\S+)?: (.*)$", re.M)
 _NVFUSER = re.compile(r"\bnvfuser_index_t\b")
+#: What nvcc has from the host's ``<cmath>`` in each source, and NVRTC has not.
+_MACROS = {"INFINITY": "__int_as_float(0x7f800000)", "NAN": "__int_as_float(0x7fffffff)"}
 #: A source that nvFuser dumps whole says itself what its index type is.
 _NVFUSER_OWN = re.compile(
     r"\b(?:using\s+nvfuser_index_t\s*=|typedef\b[^;]*\bnvfuser_index_t\s*;|define\s+nvfuser_index_t\b)"
@@ -129,9 +131,17 @@ def _flags(options: CudaOptions, source: str, headers: Mapping[str, str]) -> lis
     flags += [f"--pre-include={name}" for name in headers]
     flags += [f"-I{path}" for path in options.include_paths]
     flags += [f"-D{define}" for define in options.defines]
+    flags += [f"-D{name}={value}" for name, value in _MACROS.items() if _lacks(source, name, options.defines)]
     if headers:
         flags += [f"-DSYNCVERIFY_OWN_{name}" for name in own_utilities(source, "".join(headers.values()))]
     return flags
+
+
+def _lacks(source: str, name: str, defines: Sequence[str]) -> bool:
+    """Whether a source names a macro of ``<cmath>`` that it does not define itself."""
+    own = any(x.partition("=")[0] == name for x in defines)
+    defined = re.search(rf"^[ \t]*#[ \t]*define[ \t]+{name}\b", source, re.M)
+    return not (own or defined) and re.search(rf"\b{name}\b", source) is not None
 
 
 def own_utilities(source: str, prelude: str) -> Iterator[str]:

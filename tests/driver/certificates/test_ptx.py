@@ -145,6 +145,44 @@ def test_what_a_proof_rests_on_is_said(
     assert "assumed: n <= 100\n" in said and "assumed: arithmetic on open sizes" in said
 
 
+#: More words than a block has, for large sizes.
+LONG = """.version 8.6
+.target sm_90a
+.address_size 64
+.extern .shared .align 16 .b8 v[];
+.visible .entry k(.param .u32 p0)
+{
+.reg .pred %p<2>;
+.reg .b32 %r<4>;
+ld.param.u32 %r1, [p0];
+mov.u32 %r2, v;
+mov.u32 %r3, 0;
+ROW:
+setp.ge.u32 %p1, %r3, %r1;
+@%p1 bra END;
+st.shared.u32 [%r2], %r3;
+bar.sync 0;
+add.u32 %r2, %r2, 65536;
+add.u32 %r3, %r3, 1;
+bra ROW;
+END:
+ret;
+}
+"""
+
+
+def test_recheck_says_where_the_dynamic_memory_has_to_hold_what_is_accessed(tmp_path: Path) -> None:
+    kernel = tmp_path / "k.ptx"
+    kernel.write_text(LONG)
+    known = LaunchFacts({"k": {"block": [1], "grid": [1], "params": {"0": {"u32": "n"}}}}, "")
+    found = files.read_source(kernel)
+    (report,) = files.check_source(found, facts=known, scope=ScopeKind.ALL, repairs=False)
+    assert report.verdict is Verdict.PROVED
+    text = dumps(files.certificates(found, known, {}, [report]))
+    (done,) = files.recheck(text, "c.json", found, known)
+    assert "line 15: the dynamic shared memory holds what is accessed" in done.assumptions
+
+
 #: Kernels with a race or a missing fence.
 RACY = ["wgmma_release", "one_fence", "matrix_store", "signed_steps"]
 

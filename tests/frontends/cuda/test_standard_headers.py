@@ -41,3 +41,11 @@ def test_types_of_fixed_width_without_nvcc(tmp_path: Path) -> None:
 def test_headers_of_the_host_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match='cannot open source file "vector"'):
         _compiled(tmp_path, ["cstdint", "vector"])
+
+
+def test_infinity_needs_no_header(tmp_path: Path, no_nvcc: None) -> None:
+    body = "__global__ void k(float* x) { x[0] = fmaxf(x[0], -INFINITY); x[1] = NAN; }\n"
+    (tmp_path / "k.cu").write_text(body)
+    assert "0fFF800000" in to_ptx.compile_cuda(tmp_path / "k.cu").replace("0fff800000", "0fFF800000")
+    (tmp_path / "own.cu").write_text("#define INFINITY 3.0f\n#define NAN 4.0f\n" + body)
+    assert "0fC0400000" in to_ptx.compile_cuda(tmp_path / "own.cu")

@@ -43,6 +43,8 @@ class FakeContext:
     shared_end: int = 232448
     grows: set[int] | None = None
     arrays: tuple[tuple[int, int, str], ...] = ()
+    declared: tuple[tuple[int, int, str, int], ...] = ()
+    spaced: bool = False
     boxes: Mapping[Any, int | None] = field(default_factory=dict)
     footprints: list[Footprint] = field(default_factory=list)
     barriers: list[tuple[int, int]] = field(default_factory=list)

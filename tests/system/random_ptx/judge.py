@@ -54,13 +54,17 @@ def verdict(p: Program, seconds: float = 20.0) -> tuple[str, str]:
 @dataclass(frozen=True)
 class Checked:
     """A verdict and its first finding or reason. ``seen``: the replay has seen the harm; ``told``: lines of
-    contested points and of places that are assumed to be inside; ``warns``: of words in no certain order."""
+    contested points and of places that are assumed to be inside; ``warns``: of words in no certain order.
+    ``ends``: lines of loops that are assumed to end; ``unread``: those of accesses to global memory of which
+    the report assumes that nobody reads what others write."""
 
     verdict: str
     shown: str
     seen: bool = False
     told: frozenset[int] = frozenset()
     warns: bool = False
+    ends: frozenset[int] = frozenset()
+    unread: frozenset[int] = frozenset()
 
 
 def _checked(p: Program, seconds: float) -> Checked:
@@ -83,7 +87,10 @@ def _checked(p: Program, seconds: float) -> Checked:
     contested = frozenset(d.span.line for d in report.diagnostics if d.contested)
     contested |= {int(n) for a in report.assumptions for n in re.findall(r"line (\d+): where data says", a)}
     warns = any(d.rule in ("SV110", "SV111", "SV112") for d in report.diagnostics)
-    return Checked(str(report.verdict), shown, seen, contested, warns)
+    ends = frozenset(int(n) for a in report.assumptions for n in re.findall(r"line (\d+): this loop ends", a))
+    pairs = [n for a in report.assumptions if "no other" in a for n in re.findall(r"line (\d+)", a)]
+    unread = frozenset(map(int, pairs))
+    return Checked(str(report.verdict), shown, seen, contested, warns, ends, unread)
 
 
 def launch(p: Program, number: int = 0) -> Launch:
@@ -200,14 +207,16 @@ def judge(p: Program, seconds: float = 20.0) -> Judged:
         harm = _beside(p)
     if how.startswith("cannot"):
         kind = how
+    elif said == "proved" and harm is not None and harm.space == "global" and harm.where.line in found.unread:
+        kind = "contested"  # the report assumes by name that it does not happen
     elif harm is not None and harm.space == "global" and harm.kind not in _followed(p):
         kind = "outside of global memory"  # which the checker does not follow
     elif said == "proved" and harm is not None and _told(harm, contested):
         kind = "contested"  # a warning or an assumption tells of it
     elif said == "proved" and p.outcome and how == "none" and not found.warns and (apart := differs(p)):
         kind, why = "ends differ", apart
-    elif said == "proved" and harm is not None and _turns_alone(p, harm):
-        kind = "no end"  # that loops end is assumed
+    elif said == "proved" and harm is not None and _turns_alone(p, harm, found.ends):
+        kind = "no end"  # that this loop ends is assumed by name
     elif said == "proved":
         kind = "agree" if how == "none" else "wrong proof" if harm is not None else "no end"
     elif said == "not replayed":
@@ -219,29 +228,25 @@ def judge(p: Program, seconds: float = 20.0) -> Judged:
     return Judged(said, why, harm, kind)
 
 
-#: A loop that asks global memory.
-_POLLS = re.compile(r"(\w+):[^:]*?\.global\.[^:]*?bra \1;")
-
-
 def _followed(p: Program) -> tuple[Kind, ...]:
-    """The kinds of harm in global memory that the checker looks for: races where blocks hand data over.
-
-    Where an edit has left nobody who waits, nothing is handed over (``analysis/handover_detection.py``).
-    """
-    return (Kind.STALE, Kind.RACE) if p.blocks and _POLLS.search(p.text) else (Kind.STALE,)
+    """The kinds of harm in global memory that the checker looks for: races where blocks share memory."""
+    return (Kind.STALE, Kind.RACE) if p.blocks else (Kind.STALE,)
 
 
 _WAITS = re.compile(r"\b(ld|ldu|atom|mbarrier|bar|barrier|cp|fence|membar|griddepcontrol|nanosleep)\.")
 
 
-def _turns_alone(p: Program, harm: Harm) -> bool:
-    """Whether threads hang in a loop that asks neither memory nor a barrier: it turns in one state."""
+def _turns_alone(p: Program, harm: Harm, ends: frozenset[int]) -> bool:
+    """Whether threads hang in a loop that asks neither memory nor a barrier, of which the report assumes
+    that it ends."""
     lines = [x.strip() for x in p.text.splitlines()]
     head = next((n for n in range(harm.where.line - 2, -1, -1) if lines[n].endswith(":")), -1)
     if harm.kind is not Kind.HANG or head < 0:
         return False
     back = [n for n, x in enumerate(lines) if n > head and x.endswith(f"bra {lines[head][:-1]};")]
-    return bool(back) and not any(_WAITS.search(x) for x in lines[head : back[-1]])
+    if not back or any(_WAITS.search(x) for x in lines[head : back[-1]]):
+        return False
+    return not ends.isdisjoint(range(head + 1, back[-1] + 2))
 
 
 def _told(harm: Harm, lines: frozenset[int]) -> bool:

@@ -37,6 +37,7 @@ BY_INPUT = (
     "discards",
     "tensors_again",
     "other_reads",
+    "slices_of_sums",
     "places_of_other_blocks",
 )
 #: One of so many is replayed on the second reader in every run.

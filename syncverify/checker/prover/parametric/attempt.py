@@ -16,7 +16,7 @@ from syncverify.checker.prover.budget import without_rotations
 from syncverify.checker.prover.parametric.assertions import always_stopped
 from syncverify.checker.prover.parametric.compose_sizes import ComposedClusters
 from syncverify.checker.prover.parametric.concrete_checks import MOST_EARLY, ConcreteChecks, Problem, total_of
-from syncverify.checker.prover.parametric.lane_splits import finer, refined, same_split_elsewhere
+from syncverify.checker.prover.parametric.lane_splits import finer, refined
 from syncverify.checker.prover.parametric.presplit import answered, open_ended
 from syncverify.checker.prover.parametric.result import ParametricResult
 from syncverify.checker.prover.parametric.system_proof import SystemProof, in_child_process
@@ -172,7 +172,6 @@ class Attempt:
         """The smallest sizes that refute a system, if it is refuted."""
         slack = 64
         splits: list[tuple[int, tuple[int, ...]]] = []
-        parted: set[tuple[int, ...]] = set()
         for _ in range(MAX_RESTARTS):
             space = self.space
             space.havocs, space.root, space.path = self.forgets and self.is_open, path, path
@@ -219,11 +218,8 @@ class Attempt:
             except LaneSplit as split:
                 space.path = path
                 split = finer(system, split)
-                again = split.parts in parted  # soon those of other warps, most likely
-                parted.add(split.parts)
-                for one in same_split_elsewhere(system, split) if again else [split]:
-                    splits.append((one.cls, one.parts))
-                    system = refined(system, one)
+                splits.append((split.cls, split.parts))
+                system = refined(system, split)
         raise NotConcrete("lane classes kept splitting")
 
     def smaller(self, explorer: ReachabilityAnalysis, found: dict[str, int]) -> dict[str, int]:

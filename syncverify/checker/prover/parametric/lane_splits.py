@@ -19,15 +19,9 @@ def finer(system: SymbolicSystem, split: LaneSplit) -> LaneSplit:
     return LaneSplit(split.cls, tuple(1 << i for i in range(here.lanes.bit_length()) if here.lanes >> i & 1))
 
 
-def same_split_elsewhere(system: SymbolicSystem, split: LaneSplit) -> list[LaneSplit]:
-    """The split, and the same of the classes of other warps with the same code, one after the other. Parts
-    stand where their class stood, so the last class comes first."""
-    return [LaneSplit(cls, split.parts) for cls in sorted(system.alike(split.cls), reverse=True)]
-
-
 def refined(system: SymbolicSystem, split: LaneSplit) -> SymbolicSystem:
     """The system with a class in parts."""
     return system.refined(split)
 
 
-__all__ = ["finer", "refined", "same_split_elsewhere"]
+__all__ = ["finer", "refined"]

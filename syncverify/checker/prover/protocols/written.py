@@ -144,7 +144,8 @@ def _claim(claim: Claim) -> list[Any]:
 
 
 def _header(h: Header) -> list[Any]:
-    plain = [h.place, h.tiles, h.outer, "apart" if h.apart else h.late, _residues(h.forms)]
+    late = "apart" if h.apart else h.late and not h.tiles  # of tiles the reading finds it
+    plain = [h.place, h.tiles, h.outer, late, _residues(h.forms)]
     begins = [[low, end, _registers(f)] for low, end, f in h.begins]
     turn = [h.first, h.stride] if h.stride > 1 else []
     more = [_residues(h.others), begins, h.ahead, None if h.trip is None else _register(h.trip), *turn]

@@ -166,6 +166,10 @@ class AddressRanges:
         left = None if n is None or n.low != n.high else n.low if i.op == "bfe" else width(types[-1]) - n.low
         return left is not None and 1 < left <= _FEW_BITS
 
+    def version(self, v: int) -> Known:
+        """What a version of a register may be, wherever it is read."""
+        return self._version(v)
+
     def operand(self, x: Operand, k: int) -> Known:
         """What an operand may be where an instruction reads it."""
         return self._of(x, k)

@@ -18,7 +18,7 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping, 
 from dataclasses import dataclass, replace
 
 from syncverify.frontends.ptx.analysis.address_ranges import AddressRanges, Interval, warp_of
-from syncverify.frontends.ptx.analysis.known_addresses import placed_inside
+from syncverify.frontends.ptx.analysis.known_addresses import placed_inside, unpromised
 from syncverify.frontends.ptx.analysis.named_arrays import NamedArrays
 from syncverify.frontends.ptx.analysis.stored_words import LOADS
 from syncverify.frontends.ptx.decode.memory import Access, decode_place
@@ -153,7 +153,9 @@ def _beyond(at: Interval, access: Access, v: Variable) -> str | None:
     low, high = at.low - _place(v), at.high - _place(v)
     if _leaves(at, access, v):
         return f"bytes {low} to {high + size - 1} may lie outside of {v.name}, which has {v.size}"
-    if v.align % size == 0 and (low % size or at.step % size):
+    if (text := unpromised(v, size)) is not None:
+        return text
+    if low % size or at.step % size:
         return f"bytes {low} to {high}, by {at.step}, of {v.name} need not be {size}-byte aligned"
     return None
 

@@ -133,7 +133,7 @@ class CarvedArrays:
     def _with(self, sizes: Sequence[int], align: int, order: Sequence[int] | None = None) -> Function:
         first = max(16, self.variable.align, align)
         made = [
-            Variable(name, "shared", self.variable.type, size, first if n == 0 else align)
+            Variable(name, "shared", self.variable.type, size, first if n == 0 else align, placed=True)
             for n, (name, size) in enumerate(zip(self.names, sizes, strict=True))
         ]
         others = [v for v in self.function.variables if v.name != self.variable.name]

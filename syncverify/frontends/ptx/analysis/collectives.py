@@ -22,7 +22,7 @@ from zlib import crc32
 from syncverify.base.reason import Cause, Reason
 from syncverify.frontends.ptx.analysis.lane_masks import LaneMasks
 from syncverify.frontends.ptx.analysis.mask_values import ALL_LANES, MaskValues
-from syncverify.frontends.ptx.analysis.uniformity import LANES, THREADS, Uniformity
+from syncverify.frontends.ptx.analysis.uniformity import LANES, MOST_BLOCKS, THREADS, Uniformity
 from syncverify.frontends.ptx.decode.effects import Context, Effect, Emit, Value
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Operand, Reg, Special
@@ -164,7 +164,7 @@ class Collectives:
     @cached_property
     def _flat(self) -> Uniformity:
         """What values vary with in a row of threads: enough to choose a way by."""
-        return Uniformity(self.flow, (1024, 1, 1))
+        return Uniformity(self.flow, (1024, 1, 1), MOST_BLOCKS)
 
     def _computed(self, name: str) -> bool:
         """Whether a register is made of numbers, of parameters, and of nothing that is loaded otherwise."""

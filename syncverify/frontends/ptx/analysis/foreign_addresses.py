@@ -17,7 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from syncverify.frontends.ptx.decode.effects import Context, Effect, Value
+from syncverify.frontends.ptx.analysis.known_addresses import unpromised
+from syncverify.frontends.ptx.decode.effects import Context, Effect, Opaque, Value
 from syncverify.frontends.ptx.decode.parts import fault
 from syncverify.frontends.ptx.flow.address_spaces import What, Window, kind_at, register_kinds
 from syncverify.frontends.ptx.flow.control_flow import Flow
@@ -70,17 +71,40 @@ def _outside(flow: Flow, k: int, variables: Sequence[Variable]) -> Effect | None
     if i.op not in ("ld", "st") or len(i.operands) != 2:
         return None
     at, value = i.operands if i.op == "st" else i.operands[::-1]
-    named = _named(flow, k, at) if isinstance(at, Mem) else None
-    v = None if named is None else next((v for v in variables if v.name == named.name), None)
-    if named is None or v is None or v.space == "shared" or not v.size:
+    name = _base(flow, k, at) if isinstance(at, Mem) else None
+    v = next((v for v in variables if v.name == name), None)
+    if v is None or not isinstance(at, Mem) or v.space == "shared" or not v.size:
         return None
-    first, size = named.offset, width(i.mods[-1]) // 8
-    size *= len(value.items) if isinstance(value, Vector) else 1
+    size = width(i.mods[-1]) // 8 * (len(value.items) if isinstance(value, Vector) else 1)
+    whole = not size & (size - 1)
+    named = _named(flow, k, at)
+    if named is None:
+        text = unpromised(v, size) if whole and v.space == "global" else None
+        return None if text is None else undecided(text)
+    first = named.offset
     if first < 0 or first + size > v.size:
         return undefined(f"bytes {first} to {first + size - 1} lie outside of {v.name}, which has {v.size}")
-    if v.ptr is None and first % size and v.align % size == 0 and not size & (size - 1):
+    text = unpromised(v, size) if whole else None
+    if text is not None:
+        return undecided(text)
+    if whole and first % size:
         return undefined(f"byte {first} of {v.name} is not {size}-byte aligned", "SV701")
     return None
+
+
+def _base(flow: Flow, k: int, at: Mem) -> str | None:
+    """The only variable that an address is the place of, if copies and sums lead to one."""
+    found, work = set[str](), [(at.base, k)]
+    for _ in range(_MOST_STEPS):
+        if not work:
+            break
+        x, k = work.pop()
+        if isinstance(x, Sym):
+            found.add(x.name)
+        writer = flow.versions.writer[flow.versions.read(x.name, k)] if isinstance(x, Reg) else -1
+        if writer >= 0 and flow.body[writer].op in _KEPT:
+            work += [(op, writer) for op in flow.body[writer].operands[1:]]
+    return found.pop() if len(found) == 1 and not work else None
 
 
 def _named(flow: Flow, k: int, at: Mem) -> Sym | None:
@@ -126,6 +150,15 @@ def _of(kind: What | None, space: str, of: str) -> str | None:
             f"cvta.{of} is missing" if space == "generic" else "it lies elsewhere"
         )
     return None
+
+
+def undecided(why: str) -> Effect:
+    """Nothing is known of what follows the instruction."""
+
+    def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
+        raise Opaque(why)
+
+    return Effect(emit)
 
 
 def undefined(text: str, rule: str = "SV114") -> Effect:

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field, replace
 
 from syncverify.frontends.ptx.analysis.collectives import Collectives
 from syncverify.frontends.ptx.analysis.mask_values import ChosenLane
-from syncverify.frontends.ptx.analysis.uniformity import LANES, Uniformity
+from syncverify.frontends.ptx.analysis.uniformity import LANES, MOST_BLOCKS, Uniformity
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.flow.expand import expanded
 from syncverify.frontends.ptx.flow.forward_stores import orders_nothing
@@ -68,7 +68,7 @@ class _Groups:
         self.flow = Flow(function)
         self.masks = Collectives(self.flow, (), ()).masks
         self.values = self.masks.values
-        self.uniformity = Uniformity(self.flow, block)
+        self.uniformity = Uniformity(self.flow, block, MOST_BLOCKS)
 
     def bracketed(self) -> Iterator[tuple[int, int]]:
         """Loads of words between two barriers of one group, with the first of these; nothing is stored or

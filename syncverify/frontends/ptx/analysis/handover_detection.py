@@ -171,12 +171,11 @@ def _choosing_writers(flow: Flow, places: Sequence[int], origins: Origins, *, ap
 
 
 def _read_back(flow: Flow, places: Sequence[int], origins: Origins, *, apart: bool) -> bool:
-    """Whether some plain load may find what another thread's plain store left: all but loads of a place that
-    the same threads store to, where no others store."""
-    plain = [k for k in places if not semantics(flow.body[k]) & Flag.STRONG]
-    loads, stores = (
-        [k for k in plain if flow.body[k].op in ops] for ops in (("ld", "ldu"), ("st", "discard"))
-    )
+    """Whether some plain load may find what another thread left there: all but loads of a place that the same
+    threads store to, where no others store. A ``cas`` is left out, before which such a load often stands."""
+    body = flow.body
+    loads = [k for k in places if body[k].op in ("ld", "ldu") and not semantics(body[k]) & Flag.STRONG]
+    stores = [k for k in places if body[k].op in _WRITERS and "cas" not in body[k].mods]
     names = {k: origins.of(_address(flow.body[k])) or frozenset({ANYWHERE}) for k in (*loads, *stores)}
     copied = {x for use, of in _other_uses(flow, origins) if use == "reads" for x in of}
     if copied and any(copied & names[j] or ANYWHERE in names[j] | copied for j in stores):
@@ -187,6 +186,9 @@ def _read_back(flow: Flow, places: Sequence[int], origins: Origins, *, apart: bo
         if met and not (own and all(_same_threads(flow, j, k) for j in met)):
             return True
     return False
+
+
+_WRITERS = frozenset({"st", "discard", "red", "atom"})
 
 
 def _one_access(flow: Flow, j: int, k: int) -> bool:

@@ -19,7 +19,7 @@ from typing import Any
 
 from syncverify.frontends.ptx.decode.effects import Context, Opaque, Value
 from syncverify.frontends.ptx.decode.memory import LOCAL_WINDOW, Access, decode_place, nowhere
-from syncverify.frontends.ptx.decode.parts import fault
+from syncverify.frontends.ptx.decode.parts import fault, not_promised
 from syncverify.frontends.ptx.flow.address_spaces import SHARED_WINDOW, What, kind_at
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import (
@@ -79,7 +79,10 @@ class KnownAddress(Access):
         if v is not None and inside and (self.space != "generic" or x >> WINDOW == LOCAL_WINDOW):
             windowed = self.space in ("generic", "param")
             at = (x & (1 << WINDOW) - 1 if windowed else x) - ctx.variable(v.name)
-            return _misplaced(v, at, self.bytes)
+            wrong = _misplaced(v, at, self.bytes)
+            if wrong is None and (text := unpromised(v, self.bytes)) is not None:
+                raise Opaque(text)
+            return wrong
         if self.space == "generic":
             text = nowhere("generic", x, ctx.local_end)
             return None if text is None else ("SV114", text)
@@ -94,9 +97,16 @@ def _misplaced(v: Variable, at: int, size: int) -> tuple[str, str] | None:
     """The rule that an access at some byte of a variable breaks, and how."""
     if not 0 <= at <= v.size - size:
         return "SV114", f"bytes {at} to {at + size - 1} lie outside of {v.name}, which has {v.size}"
-    if at % size and v.align % size == 0:
+    if at % size and unpromised(v, size) is None:
         return "SV701", f"byte {at} of {v.name} is not {size}-byte aligned"
     return None
+
+
+def unpromised(v: Variable, size: int) -> str | None:
+    """Why nothing promises that accesses of so many bytes to a variable are aligned; None where its
+    declaration does. That of a pointer's parameter says how what it points to is aligned."""
+    align = v.size if v.ptr is not None else v.align
+    return not_promised(f"an access of {size} bytes", size, v.name, align) if align % size else None
 
 
 def known_addresses(flow: Flow, module: Module, branches: Collection[int]) -> Mapping[int, KnownAddress]:
@@ -137,7 +147,9 @@ def placed_inside(flow: Flow, k: int, access: Access, named: Sequence[Variable])
     places = _places(flow, access.address.base, k, generic=access.space == "generic")
     variables = {v.name: v for v in named if access.space in (v.space, "generic")}
     return places is not None and all(
-        name in variables and _misplaced(variables[name], at + access.address.offset, access.bytes) is None
+        name in variables
+        and unpromised(variables[name], access.bytes) is None
+        and _misplaced(variables[name], at + access.address.offset, access.bytes) is None
         for name, at in places
     )
 
@@ -286,4 +298,4 @@ def _loads_pointer(i: Instr, flow: Flow) -> bool:
     return flow.function.entry and isinstance(m, Mem) and isinstance(m.base, Sym)
 
 
-__all__ = ["KnownAddress", "known_addresses", "placed_inside"]
+__all__ = ["KnownAddress", "known_addresses", "placed_inside", "unpromised"]

@@ -8,7 +8,7 @@ from functools import cache
 
 from syncverify.frontends.ptx.analysis.slice import Slice, slice_of
 from syncverify.frontends.ptx.analysis.uniformity import LANES as LANE_BITS
-from syncverify.frontends.ptx.analysis.uniformity import Uniformity
+from syncverify.frontends.ptx.analysis.uniformity import MOST_BLOCKS, Uniformity
 from syncverify.frontends.ptx.decode.effects import Effect, Unsupported
 from syncverify.frontends.ptx.decode.memory import Access
 from syncverify.frontends.ptx.flow.control_flow import Flow
@@ -148,7 +148,7 @@ def _numbers(flow: Flow, whole: Slice, elected: set[str]) -> set[str]:
 def _some_lanes(flow: Flow, instructions: Iterable[int]) -> bool:
     """Whether a warp may come to one of some instructions with a part of its lanes alone: the lane that it
     elected is not among them then. Where all come, as behind ``tid / 32 == 0``, it is."""
-    uniformity = Uniformity(flow, _ONE_ROW)
+    uniformity = Uniformity(flow, _ONE_ROW, MOST_BLOCKS)
     return _has_rows(flow) or any(uniformity.decided_by(k) & LANE_BITS for k in instructions)
 
 

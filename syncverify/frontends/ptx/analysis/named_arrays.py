@@ -44,6 +44,17 @@ class NamedArrays:
         names = set() if place is None else self._names(place.base, k)
         return None if len(names) != 1 or _OTHER in names else names.pop()
 
+    def is_open(self, k: int) -> bool:
+        """Whether it is open which variable some address of an instruction is in: there is a choice among
+        some, or it says that it is in shared memory, and the text does not say where."""
+        i = self.flow.body[k]
+        shared = "global" not in i.mods and any(m.split("::")[0] == "shared" for m in i.mods)
+        places = [x for x in i.operands if isinstance(x, Mem)]
+        return any(
+            len(names - {_OTHER}) > 1 or (shared and _OTHER in names)
+            for names in (self._names(x.base, k) for x in places)
+        )
+
     def several(self, k: int) -> frozenset[str]:
         """The variables one of which an access is in, if there is a choice among them alone."""
         place = self._place(k, 0)

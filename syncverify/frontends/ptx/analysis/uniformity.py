@@ -68,6 +68,8 @@ _SIGN = 1 << 31
 _OF_SIZES, _OF_THREADS = 1, 2
 #: As many blocks there are, and turns of a loop that adds a constant: more are sizes that wrap.
 _MANY = (1 << 16) - 1
+#: What a grid may have along x, for those who do not know it.
+MOST_BLOCKS = (1 << 31) - 1
 _MOST_WARPS = 63
 #: Registers of which a bound is looked for, at most, and how deep.
 _MOST_BOUNDS, _DEEPEST_BOUND = 20_000, 150
@@ -1187,4 +1189,4 @@ def _join(a: _Bits, b: _Bits, size: int) -> _Bits:
     return tuple([x | y for x, y in zip(_spread(a, size), _spread(b, size), strict=True)])
 
 
-__all__ = ["BLOCK", "EVERY", "LANES", "THREADS", "TIME", "Uniformity", "agree"]
+__all__ = ["BLOCK", "EVERY", "LANES", "MOST_BLOCKS", "THREADS", "TIME", "Uniformity", "agree"]

@@ -68,7 +68,7 @@ from syncverify.frontends.ptx.compile.wgmma_runs import Together
 from syncverify.frontends.ptx.decode.effects import Context, Effect, Unsupported, Value
 from syncverify.frontends.ptx.decode.global_access import GlobalAccess, Stored, poll_effect, spin_effect
 from syncverify.frontends.ptx.decode.map_addresses import MapAddresses
-from syncverify.frontends.ptx.decode.matrix import descriptor
+from syncverify.frontends.ptx.decode.matrix import ADDRESS, descriptor
 from syncverify.frontends.ptx.decode.memory import Access, decode_access
 from syncverify.frontends.ptx.decode.parts import spaces, window
 from syncverify.frontends.ptx.decode.shared_flags import (
@@ -648,6 +648,18 @@ class Plan:
             return None if x is None else found.behind(x, at)
 
         return of
+
+    @cached_property
+    def room_for_arrays(self) -> int:
+        """Over how many bytes shared variables are spread, where the text leaves open which of them some
+        address is in; 0 where it does not. A matrix descriptor names fewer than an address."""
+        variables = (*self.function.variables, *self.module.variables)
+        sizes = {v.name: 1 << RANK for v in variables if v.space == "shared"}
+        named = NamedArrays(self.flow, sizes)
+        reached = (k for k in range(len(self.body)) if self.flow.block_of[k] in self.flow.reached)
+        if len(sizes) < 2 or not any(map(named.is_open, reached)):
+            return 0
+        return ADDRESS + 1 << 4 if any(i.op == "wgmma" for i in self.body) else 1 << RANK
 
     def strong_words(self, block: Sequence[int]) -> dict[int, StrongWord]:
         """By site, the strong loads and stores of shared memory whose values are used."""

@@ -53,6 +53,9 @@ class Context(Protocol):
     #: by site, CTA and warp, the lanes whose accesses were seen inside; else None
     grows: dict[tuple[int, int, int], int] | None
     arrays: Sequence[tuple[int, int, str]]  # shared variables: first byte, end and name
+    #: static ones, with the alignment that is declared: no more is known of where they are placed
+    declared: Sequence[tuple[int, int, str, int]]
+    spaced: bool  # they are laid out with room between them, where nothing lies
     local_end: int  # byte offset at which a thread's local memory ends
     footprints: Sequence[Footprint]  # by number
 

@@ -19,8 +19,10 @@ from syncverify.frontends.ptx.decode.parts import (
     immediate,
     malformed,
     next_array,
+    promised,
     registers,
     window,
+    within_some_launch,
 )
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Reg, Vector
 from syncverify.frontends.ptx.values.register_values import INTS, lanes_of
@@ -159,6 +161,7 @@ def _outside(ctx: Context, site: int, operands: Sequence[Sequence[Footprint]]) -
     each product, and A, if it is in shared memory."""
     for n, side, f in ((n, side, f) for side, some in enumerate(operands) for n, f in enumerate(some)):
         lo, hi = f.intervals[0][0], f.intervals[-1][1]
+        within_some_launch(ctx, site, ctx.cta, (lo, hi), 2 * n + side)
         if lo < ctx.shared_start or hi > ctx.shared_end:
             where = f"{ctx.shared_start}..{ctx.shared_end - 1}"
             text = f"bytes {lo}..{hi - 1}, which a matrix descriptor names, leave shared memory, {where}"
@@ -166,6 +169,7 @@ def _outside(ctx: Context, site: int, operands: Sequence[Sequence[Footprint]]) -
         wrong = next_array(ctx, site, f.intervals, 2 * n + side)
         if wrong is not None:
             return (fault(site, "SV114", f"a matrix descriptor: {wrong}"),)
+        promised(ctx, lo, _ROW_BYTES, "what a matrix descriptor names")
     return ()
 
 
@@ -251,6 +255,10 @@ def _matrix_rows(ctx: Context, site: int, faults: list[Event], value: Value, spa
     if bad is not None:
         text = f"{what} at byte {bad} of shared memory is not {_ROW_BYTES}-byte aligned"
         faults.append(fault(site, "SV701", text))
+    for _, lo in places if bad is None else ():
+        promised(ctx, lo, _ROW_BYTES, f"each row of {what}")
+    reached = [lo for _, lo in places]
+    within_some_launch(ctx, site, places[0][0], (min(reached), max(reached) + _ROW_BYTES))
     least, most = ctx.shared_start, ctx.shared_end - _ROW_BYTES
     outside = next((lo for _, lo in places if not least <= lo <= most), None)
     if outside is not None:

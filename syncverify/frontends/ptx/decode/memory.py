@@ -9,7 +9,14 @@ from itertools import count, pairwise
 from typing import Any
 
 from syncverify.frontends.ptx.decode.effects import Context, Opaque, Value
-from syncverify.frontends.ptx.decode.parts import OWN, elsewhere, window, within_some_launch
+from syncverify.frontends.ptx.decode.parts import (
+    OWN,
+    elsewhere,
+    in_none,
+    promised,
+    window,
+    within_some_launch,
+)
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Vector
 from syncverify.frontends.ptx.syntax.types import RANK, WINDOW, WINDOWS, width
 from syncverify.frontends.ptx.values.atomic_tickets import is_forwarded
@@ -155,15 +162,21 @@ def access_events(a: Access, ctx: Context, site: int, address: Value, values: Se
     return _events(a, site, ctx.footprint(fp), handle)
 
 
+def natural(size: int) -> int:
+    """What the address of an access of so many bytes has to be a multiple of."""
+    return 1 if size & (size - 1) else size
+
+
 def _misplaced(
     a: Access, ctx: Context, site: int, cta: int, offsets: Sequence[int]
 ) -> tuple[str, str] | None:
     """The rule that the places of an access break, and what to say of it."""
     size = a.bytes
-    unit = size if size in (1, 2, 4, 8, 16, 32) else 1
+    unit = natural(size)
     for lo in set(offsets):
         if lo % unit:
             return "SV701", f"byte {lo} of shared memory is not {size}-byte aligned"
+        promised(ctx, lo, unit, f"an access of {size} bytes")
         if lo < ctx.shared_start or lo + size > ctx.shared_end:
             where = f"{ctx.shared_start}..{ctx.shared_end - 1}"
             return "SV114", f"bytes {lo}..{lo + size - 1} lie outside shared memory, {where}"
@@ -173,6 +186,8 @@ def _misplaced(
         return "SV114", elsewhere("the address", cta)
     low, high, name = ctx.kept(site) or (ctx.shared_start, ctx.shared_end, "")
     for lo in set(offsets):
+        if not name and (text := in_none(ctx, lo, lo + size)) is not None:
+            return "SV114", text
         if lo < low or lo + size > high:
             return "SV114", f"bytes {lo}..{lo + size - 1} lie outside `{name}`, {low}..{high - 1}"
     return None
@@ -195,6 +210,8 @@ def _somewhere(a: Access, ctx: Context, site: int, address: Value, why: str) -> 
         return []
     reached = [ctx.cta] if a.own else range(ctx.ctas)
     at = places if isinstance(places, Range) else tuple(places)
+    if ctx.declared:
+        _aligned_somewhere(a, ctx, site, (at,) if isinstance(at, Range) else at)
     word, varying = a.single or a.bytes, a.code == Ev.WRITE
     found = [_reached(cta, at, tuple(ctx.lanes), word, varying=varying) for cta in reached]
     group = ctx.group(site)
@@ -203,6 +220,21 @@ def _somewhere(a: Access, ctx: Context, site: int, address: Value, why: str) -> 
     elif any(fp.overlap for fp in found) and ctx.apart(site) >= a.bytes:
         found = [replace(fp, overlap=False) for fp in found]
     return [ctx.footprint(fp) for fp in found]
+
+
+def _aligned_somewhere(a: Access, ctx: Context, site: int, places: Iterable[Range]) -> None:
+    """Opaque where an access that data places is in arrays that do not promise its alignment: in one of
+    them, or, if it may be in any, where none does."""
+    unit, what = natural(a.bytes), f"an access of {a.bytes} bytes"
+    own = ctx.kept(site)
+    for r in places:
+        whole = r.lo <= ctx.shared_start and r.lo + r.size >= ctx.shared_end
+        arrays = ctx.arrays if own is None else (own,)
+        short = {x[:3] for x in ctx.declared if x[3] % unit}
+        if not whole or short.issuperset(arrays):
+            for low, high, *_ in arrays:
+                if low < r.lo + r.size and r.lo < high:
+                    promised(ctx, low, unit, what)
 
 
 @lru_cache(maxsize=512)

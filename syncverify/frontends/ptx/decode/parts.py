@@ -166,6 +166,15 @@ class Region:
         return (self.offsets,) if isinstance(self.offsets, int) else self.offsets
 
 
+def in_none(ctx: Context, lo: int, hi: int) -> str | None:
+    """That bytes lie in no shared variable, where these are laid out with room between them; None else."""
+    if not ctx.spaced or any(low <= lo and hi <= high for low, high, _ in ctx.arrays):
+        return None
+    before = max((a for a in ctx.arrays if a[0] <= lo), default=min(ctx.arrays))
+    low, high, name = before
+    return f"bytes {lo - low}..{hi - low - 1} of `{name}`, which has {high - low}, lie outside of it"
+
+
 def next_array(ctx: Context, site: int, pieces: Iterable[tuple[int, int]], which: int = 0) -> str | None:
     """What is wrong with bytes, from ``lo`` to ``hi`` each, of which some lie in another array than the
     address names.
@@ -174,12 +183,28 @@ def next_array(ctx: Context, site: int, pieces: Iterable[tuple[int, int]], which
     """
     own = ctx.kept(site, which)
     if own is None:
-        return None
+        return next((text for lo, hi in pieces if (text := in_none(ctx, lo, hi)) is not None), None)
     low, high, name = own
     for lo, hi in pieces:
         if any(max(a[0], lo) < min(a[1], hi) for a in ctx.arrays if a != own):
             return f"bytes {lo}..{hi - 1} lie outside `{name}`, {low}..{high - 1}"
     return None
+
+
+def not_promised(what: str, unit: int, name: str, align: int) -> str:
+    """What is said of bytes whose alignment a declaration does not promise."""
+    return (
+        f"{what} has to be {unit}-byte aligned, and `{name}` is declared with alignment {align}: where it is "
+        "placed is the assembler's choice (PTX ISA, .align)"
+    )
+
+
+def promised(ctx: Context, at: int, unit: int, what: str) -> None:
+    """Opaque where a byte that has to be aligned lies in a static variable whose declared alignment is less:
+    where it is placed is the assembler's choice, so nothing promises that it is."""
+    for lo, hi, name, align in ctx.declared:
+        if align % unit and lo <= at < hi:
+            raise Opaque(not_promised(what, unit, name, align))
 
 
 def region(ctx: Context, site: int, faults: list[Event], value: Value, space: str, size: int, unit: int,
@@ -201,6 +226,7 @@ def region(ctx: Context, site: int, faults: list[Event], value: Value, space: st
             text = f"{what} at byte {lo} of shared memory is not {unit}-byte aligned"
             faults.append(fault(site, "SV701", text))
             break
+        promised(ctx, lo, unit, what)
     for lo in r.each():
         if lo < ctx.shared_start or lo + size > ctx.shared_end:
             where = f"{ctx.shared_start}..{ctx.shared_end - 1}"
@@ -249,6 +275,7 @@ def barrier_at(ctx: Context, site: int, faults: list[Event], value: Value, space
     ``local``: the operation, if it may not be remote. ``which``: of the addresses of the instruction.
     """
     cta, offset = place(ctx, value, space, "the address of an mbarrier")
+    within_some_launch(ctx, site, cta, (offset, offset + 8), which)
     if not 0 <= cta < ctx.ctas:
         text = f"the mbarrier lies in CTA {cta}, which is not mapped: the cluster has {ctx.ctas}"
         faults.append(fault(site, "SV208", text))
@@ -257,6 +284,7 @@ def barrier_at(ctx: Context, site: int, faults: list[Event], value: Value, space
         # PTX ISA, mbarrier: size and alignment of the object.
         faults.append(fault(site, "SV701", f"the mbarrier at byte {offset} is not 8-byte aligned"))
         return -1, cta, offset
+    promised(ctx, offset, 8, "the mbarrier")
     if offset < ctx.shared_start or offset + 8 > ctx.shared_end:
         text = f"the mbarrier at byte {offset} leaves shared memory, {ctx.shared_start}..{ctx.shared_end - 1}"
         faults.append(fault(site, "SV208", text))

@@ -10,6 +10,7 @@ from syncverify.base.reason import Cause, Reason
 from syncverify.frontends.ptx.decode.effects import Context, Effect, Opaque, Value
 from syncverify.frontends.ptx.decode.global_access import GlobalSpin, Stored, scope_of, semantics, signed
 from syncverify.frontends.ptx.decode.memory import Access, access_events
+from syncverify.frontends.ptx.decode.parts import promised
 from syncverify.frontends.ptx.syntax.nodes import Instr, Mem, Operand
 from syncverify.frontends.ptx.values.register_values import WARP, PerLane, per_lane
 from syncverify.ir.footprints import Range, footprint
@@ -132,6 +133,7 @@ def _word(ctx: Context, a: Access, at: Value) -> tuple[int, int]:
     cta, offset = ctx.shared(ctx.number(at, "the address of a flag"), a.space, "the address of a flag")
     if cta != ctx.cta or offset % a.size or not ctx.shared_start <= offset <= ctx.shared_end - a.size:
         raise Opaque("a spin on a word that does not lie in the shared memory of its block")
+    promised(ctx, offset, a.size, "the word")
     return cta, offset
 
 

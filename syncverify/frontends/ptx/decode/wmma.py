@@ -14,8 +14,10 @@ from syncverify.frontends.ptx.decode.parts import (
     malformed,
     next_array,
     place,
+    promised,
     registers,
     window,
+    within_some_launch,
 )
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem
 from syncverify.model.events import Ev, Event, Footprint
@@ -30,6 +32,8 @@ _BITS = {
     "f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "s32": 32, "s8": 8, "u8": 8, "s4": 4, "u4": 4,
     "b1": 1,
 }  # fmt: skip
+
+_MOST_ALIGNED = 16
 
 
 def moves_matrix(i: Instr) -> bool:
@@ -62,18 +66,22 @@ def decode_wmma(instr: Instr) -> Decoded | None:
     lines, length = (rows, columns) if "row" in instr.mods else (columns, rows)
     stride = ops[2] if len(ops) == 3 else Imm(length)
     space, what = window(instr.mods), "the destination" if stores else "the source"
+    # PTX ISA, wmma.load: aligned as a fragment. CUDA asks 16 bytes of the pitch, so no row is held to more.
+    unit = min(_MOST_ALIGNED, len(registers(ops[1 - at])) * max(bits, 32) // 8)
 
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         cta, lo = place(ctx, v[0], space, what)
         given = immediate(stride)
         step = (ctx.number(v[1], "the stride of a matrix") if given is None else given) * bits // 8
         pieces = merge([(lo + j * step, lo + j * step + length * bits // 8) for j in range(lines)])
+        within_some_launch(ctx, site, cta, (pieces[0][0], pieces[-1][1]))
         if cta != ctx.cta or pieces[0][0] < ctx.shared_start or pieces[-1][1] > ctx.shared_end:
             text = f"{what}, bytes {pieces[0][0]}..{pieces[-1][1] - 1}, leaves shared memory"
             return [meeting(ctx, site), fault(site, "SV114", f"{text}, which ends at {ctx.shared_end}")]
         wrong = next_array(ctx, site, pieces)
         if wrong is not None:
             return [meeting(ctx, site), fault(site, "SV114", f"{what}: {wrong}")]
+        promised(ctx, pieces[0][0], unit, what)
         fp = ctx.footprint(Footprint(cta, pieces))
         access: Event = (Ev.WRITE, site, fp) if stores else (Ev.READ, site, fp, ctx.read_handle())
         return [meeting(ctx, site), access]

@@ -53,6 +53,8 @@ class ClassContext:
         self.shared_end = tables.shared_end
         self.grows = tables.grows
         self.arrays = tables.layout.names
+        self.declared = tables.layout.declared
+        self.spaced = tables.layout.spaced
         self.local_end = tables.layout.local_end
         self.footprints: Sequence[Footprint] = tables.footprint_table
         self._parts: dict[int, ClassContext] = {}

@@ -90,7 +90,7 @@ class PtxSystem(SymbolicSystem):
         if program.flags.turns and launch.space is not None:
             raise NotConcrete("who comes when to a lock or counter in shared memory is compared in numbers")
         if like is None:
-            laid = layout(program.module, program.function, launch.dynamic)
+            laid = layout(program.module, program.function, launch.dynamic, spaced=program.room_for_arrays)
             tables = Tables(
                 program.module,
                 program.function,
@@ -251,14 +251,6 @@ class PtxSystem(SymbolicSystem):
         info = replace(self.info, classes=ordered(classes, self.info.elected_lane, self.electing))
         whole = replace(self, info=info, ways=None, starts={})
         return whole if self.ways is None else whole.apart(self.ways)
-
-    def alike(self, cls: int) -> list[int]:
-        """The classes with the lanes and the code of one, as far as each has code of its own."""
-        classes, ways = self.info.classes, self.ways
-        if ways is None:
-            return [cls]
-        code = [ways.program_of((c.cta, c.warp, c.lanes)) for c in classes]
-        return [i for i, c in enumerate(classes) if c.lanes == classes[cls].lanes and code[i] is code[cls]]
 
     # ------------------------------------------------------------ agents
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import gcd
 from typing import Any
@@ -49,6 +49,8 @@ MOST_MAPS = 32
 _IN_A_FUNCTION = "_ZZ"
 #: Entries of tables by value are looked at up to here, in bytes; of these many bytes one may be a number.
 _MOST_BYTES, _WORD = 4096, 4
+#: Between shared variables that are laid out apart: more than a block has, and low bits stay as they are.
+_GAP = 1 << 18
 _GLOBALS = 1 << 48  # where variables in global and constant memory are put
 
 
@@ -61,28 +63,35 @@ class Layout:
     params: Mapping[str, int]
     globals: Mapping[str, int]
     names: tuple[tuple[int, int, str], ...]  # of shared bytes
+    #: of static shared variables: first byte, end, name and the alignment that is declared
+    declared: tuple[tuple[int, int, str, int], ...]
+    spaced: bool  # what lies in no variable is in none of these bytes
     start: int  # of the first shared variable that the kernel names
     end: int  # of static and dynamic shared memory
     static: int  # bytes of static shared memory
     local_end: int  # byte offset behind the last variable in local memory
 
 
-def layout(module: Module, function: Function, dynamic: int | None) -> Layout:
-    """Lays a kernel's memory out; ``dynamic``: bytes of dynamic shared memory, if known."""
+def layout(module: Module, function: Function, dynamic: int | None, *, spaced: int = 0) -> Layout:
+    """Lays a kernel's memory out; ``dynamic``: bytes of dynamic shared memory, if known; ``spaced``: bytes
+    over which shared variables are spread, so that what leaves one lies in none; 0: they are close."""
     used = _named(function)
     everything = [*function.variables, *(v for v in module.variables)]
     shared: dict[str, int] = {}
     names: list[tuple[int, int, str]] = []
+    declared: list[tuple[int, int, str, int]] = []
     at = SHARED_BASE
     late = [v for v in everything if v.space == "shared"]
+    gap = _gap([v for v in late if v.name in used], spaced, shared_bytes(module.target))
     for v in late:
         if v.size and not v.extern and v.name in used:
             at = _up(at, v.align)
             shared[v.name] = at
             names.append((at, at + v.size, base_name(v.name)))
-            at += v.size
-    static = at - SHARED_BASE
-    limit = SHARED_BASE + shared_bytes(module.target)
+            declared += [] if v.placed else [(*names[-1], v.align)]
+            at += v.size + gap
+    static = at - SHARED_BASE - gap * len(names)
+    limit = at - static + shared_bytes(module.target)
     dynamic_variables = [v for v in late if v.extern or not v.size]
     if first := next((v for v in dynamic_variables if v.name in used), None):
         for v in dynamic_variables:  # each aligned where the one before begins, as ptxas has them
@@ -92,7 +101,7 @@ def layout(module: Module, function: Function, dynamic: int | None) -> Layout:
         end = limit if dynamic is None else at + dynamic
         names.append((shared[first.name], end, base_name(first.name)))
     else:
-        end = at if dynamic is None else at + dynamic
+        end = at - (gap if names else 0) if dynamic is None else at + dynamic
     counts = Counter(name for _, _, name in names)
     mangled = {at: name for name, at in shared.items()}
     names = [(a, b, name if counts[name] == 1 else mangled[a]) for a, b, name in names]
@@ -107,7 +116,28 @@ def layout(module: Module, function: Function, dynamic: int | None) -> Layout:
         v.name: _GLOBALS + (i << 32) for i, v in enumerate(everything) if v.space in ("global", "const")
     }
     start = min(shared.values(), default=SHARED_BASE)
-    return Layout(shared, local, params, places, tuple(sorted(names)), start, end, static, here)
+    return Layout(
+        shared,
+        local,
+        params,
+        places,
+        tuple(sorted(names)),
+        tuple(declared),
+        gap > 0,
+        start,
+        end,
+        static,
+        here,
+    )
+
+
+def _gap(variables: Sequence[Variable], spread: int, most: int) -> int:
+    """How far apart variables can be laid out over so many bytes; ``most``: that a block has."""
+    taken = (
+        most if any(v.extern or not v.size for v in variables) else sum(v.size + v.align for v in variables)
+    )
+    room = max(0, spread - SHARED_BASE - taken) // max(1, len(variables))
+    return min(_GAP, room) // SHARED_BASE * SHARED_BASE
 
 
 def parameter_offsets(function: Function) -> dict[str, int]:

@@ -35,6 +35,7 @@ from syncverify.frontends.ptx.syntax.nodes import (
     Operand,
     Reg,
     Sym,
+    Variable,
     Vector,
 )
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
@@ -89,11 +90,11 @@ class Cell:
 
 @dataclass
 class _Tracking:
-    """What every register and cell of a function is. ``depots``: their bytes; ``early``: registers that may
-    be read before they are written, and so are no place; ``memory``: depots and cells that stay memory."""
+    """What every register and cell of a function is. ``depots``: by name; ``early``: registers that may be
+    read before they are written, and so are no place; ``memory``: depots and cells that stay memory."""
 
     function: Function
-    depots: Mapping[str, int]
+    depots: Mapping[str, Variable]
     early: frozenset[str]
     memory: set[str | Cell] = field(default_factory=set)
     known: dict[str | Cell, Value] = field(default_factory=dict)
@@ -149,7 +150,8 @@ class _Tracking:
 
     def _is_inside(self, i: Instr, at: Place) -> bool:
         size = width(i.mods[-1]) // 8 * max(len(x.items) if isinstance(x, Vector) else 1 for x in i.operands)
-        return 0 <= at.offset <= self.depots[at.depot] - size and not at.offset % size
+        v = self.depots[at.depot]
+        return 0 <= at.offset <= v.size - size and not at.offset % size and not v.align % size
 
     def parts(self, i: Instr) -> list[tuple[Cell, Operand]]:
         """What a plain access touches, each part with its register; none where the depot is memory."""
@@ -275,7 +277,7 @@ def _join(a: Value, b: Value) -> Value:
 
 def promoted(function: Function) -> Function:
     """The function with the cells of local memory as registers, as far as all addresses are known."""
-    depots = {v.name: v.size for v in function.variables if v.space == "local"}
+    depots = {v.name: v for v in function.variables if v.space == "local"}
     if not depots:
         return function
     tracking = _Tracking(function, depots, read_early(Flow(function)))

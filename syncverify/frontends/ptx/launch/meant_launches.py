@@ -22,8 +22,9 @@ from itertools import islice
 from syncverify.base.source import InputError
 from syncverify.frontends.ptx.launch.facts import PtxFacts
 from syncverify.frontends.ptx.launch.small_sizes import some_sizes
-from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Operand, Reg, Special
+from syncverify.frontends.ptx.syntax.nodes import FloatImm, Function, Imm, Instr, Operand, Reg, Special
 from syncverify.frontends.ptx.syntax.operands import computed_from, results, sources
+from syncverify.frontends.ptx.syntax.types import kind
 from syncverify.ir.expr import Var
 
 _AXES = "xyz"
@@ -37,6 +38,11 @@ _NUMBERS = frozenset({"mul", "mad", "add"})
 _TWO, _MORE = 2, 5
 #: What makes a constant that counts are compared with.
 _NEAR = frozenset({"mov", "add", "sub"})
+#: What leaves a count what it is, but for constants that are added; what makes no other number of it.
+_PLAIN = _NEAR | {"cvt", "shfl"}
+_NO_MAKERS = frozenset({"setp", "ld", "ldu", "atom", "st", "red", "bra"})
+_CONSTANTS = (Imm, FloatImm)
+_ELSEWHERE = frozenset({"global", "local", "const", "param"})
 #: Numbers of blocks that the text may name: how many of them, how large.
 _MOST_NAMED, _LARGEST_NAMED = 6, 60
 #: How an assumption on axes ends that the text does not ask about.
@@ -55,6 +61,11 @@ def asks_extents(function: Function) -> bool:
         elif extents.in_some(i):
             return True
     return False
+
+
+def asks_places(function: Function) -> bool:
+    """Whether a text asks about some axis: then any number of blocks is meant along it."""
+    return any(_asks(function, axis) for axis in _AXES)
 
 
 def meant_axes(function: Function) -> tuple[str, ...]:
@@ -135,6 +146,56 @@ def unasked_counts(function: Function) -> list[int]:
     return sorted(n for n in _compared(function) if n > 1 and asked.isdisjoint((n, n + 1)))
 
 
+def asks_otherwise(function: Function) -> bool:
+    """Whether a text that does not ask how many blocks there are compares what it makes of a count, other
+    than by constants that it adds: for how many blocks it is meant is not read there then.
+
+    Example: ``if ((atomicAdd(&done, 1) ^ 62) == 0) sum the parts;``.
+    """
+    if asks_extents(function):
+        return False
+    body = function.body
+    counts = {r for i in body if i.op == "atom" and "global" in i.mods for r in results(i)}
+    plain, made = _carried(counts, body, _PLAIN), _carried(counts, body, None)
+    constants = {
+        r for i in body if i.op == "mov" and isinstance(i.operands[1], _CONSTANTS) for r in results(i)
+    }
+    asking = (i for i in body if i.op == "setp" and not (made - plain).isdisjoint(sources(i)))
+    return any(
+        isinstance(op, _CONSTANTS) or (isinstance(op, Reg) and op.name in constants)
+        for i in asking
+        for op in i.operands[1:3]
+    )
+
+
+def _carried(counts: Collection[str], body: Sequence[Instr], by: Collection[str] | None) -> set[str]:
+    """The registers that hold counts, or what some instructions make of them (None: all but comparisons);
+    shared memory hands them on."""
+    found, grown = set(counts), True
+    while grown:
+        before = len(found)
+        handed = any(_hands_on(i) and not found.isdisjoint(sources(i)) for i in body)
+        for i in body:
+            takes = i.op not in _NO_MAKERS if by is None else i.op in by and not _of_floats(i)
+            if (takes and not found.isdisjoint(sources(i))) or (handed and _takes_on(i)):
+                found.update(results(i))
+        grown = len(found) > before
+    return found
+
+
+def _of_floats(i: Instr) -> bool:
+    return any(kind(m) not in ("u", "s", "b") for m in i.mods[-2:] if m[-1:].isdigit())
+
+
+def _hands_on(i: Instr) -> bool:
+    return i.op == "st" and "global" not in i.mods and "local" not in i.mods
+
+
+def _takes_on(i: Instr) -> bool:
+    """Whether an instruction loads integers from where blocks hand counts on."""
+    return i.op == "ld" and _ELSEWHERE.isdisjoint(i.mods) and i.mods[-1][:1] in "usb"
+
+
 def _named(function: Function) -> list[int]:
     """Numbers of blocks around those that a text may be meant for: constants that it compares counts in
     global memory with, and one and two more, for ``count == 3`` is asked by the last of four blocks."""
@@ -146,6 +207,8 @@ def _named(function: Function) -> list[int]:
 def _compared(function: Function) -> set[int]:
     """The constants that a text compares counts in global memory with."""
     brought = {r for i in function.body if i.op in ("atom", "ld") and "global" in i.mods for r in results(i)}
+    counted = {r for i in function.body if i.op == "atom" and "global" in i.mods for r in results(i)}
+    brought |= _carried(counted, function.body, _PLAIN)
     counts = computed_from(brought, function.body)
     asking = [i for i in function.body if i.op == "setp" and not counts.isdisjoint(sources(i))]
     others = {r for i in asking for r in sources(i)} - counts
@@ -230,6 +293,8 @@ __all__ = [
     "along_meant_axes",
     "asked_launches",
     "asks_extents",
+    "asks_otherwise",
+    "asks_places",
     "is_of_meant_axes",
     "meant_axes",
     "of_meant_axes",

@@ -171,7 +171,7 @@ class Variable:
     ``initial``: its initial values if it has any; ``ptr``: the state space that a parameter's ``.ptr`` names
     (``generic`` if none), with ``align`` then the pointee's. Vectors count as their bytes.
     ``source_name``: of a parameter, its name in the CUDA source, empty where that is not known; ``signed``:
-    that it is a signed integer there.
+    that it is a signed integer there; ``placed``: it is a part of another one, whose place numbers say.
     """
 
     name: str
@@ -185,6 +185,7 @@ class Variable:
     line: int = 0
     source_name: str = ""
     signed: bool = False
+    placed: bool = False
 
     @property
     def init(self) -> bytes | None:

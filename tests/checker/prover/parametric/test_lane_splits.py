@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
-from types import SimpleNamespace
-
 import pytest
 
 from syncverify.base.diagnostics import ScopeKind, Verdict
 from syncverify.checker.prover.parametric import attempt
-from syncverify.checker.prover.parametric.lane_splits import MOST_PARTS, refined, same_split_elsewhere
+from syncverify.checker.prover.parametric.lane_splits import MOST_PARTS, refined
 from syncverify.driver.certificates import certify, dumps, recheck
 from syncverify.driver.ir import check_kernel
 from syncverify.ir.nodes import Kernel
 from syncverify.ir.text.parser import parse
 from syncverify.model.events import LaneSplit
-from syncverify.symbolic.protocol import SymbolicSystem
 from tests.checker.prover.parametric.brute import brute, fallback
 
 _REVERSED = """kernel reversed {{
@@ -70,11 +66,3 @@ def test_every_length_is_proved_after_few_splits(splits: list[LaneSplit]) -> Non
 def test_one_length_that_fails_is_found(between: str, smallest: int) -> None:
     report = check_kernel(kernel(between), scope=ScopeKind.ALL)
     assert (report.verdict, report.scope.values) == (Verdict.REFUTED, {"LEN": smallest})
-
-
-def test_classes_like_one_that_is_split_are_split_last_first() -> None:
-    system = SimpleNamespace(alike=lambda cls: [1, cls, 7])
-    found = same_split_elsewhere(system, LaneSplit(4, (1, 6)))
-    assert [(s.cls, s.parts) for s in found] == [(7, (1, 6)), (4, (1, 6)), (1, (1, 6))]
-    of_itself = SimpleNamespace(alike=partial(SymbolicSystem.alike, None))  # a system that knows of no others
-    assert [s.cls for s in same_split_elsewhere(of_itself, LaneSplit(4, (1, 6)))] == [4]

@@ -12,7 +12,7 @@ from syncverify.frontends.ptx.syntax.parser import parse
 KERNEL = """.version 8.0
 .target sm_90a
 .address_size 64
-.visible .entry k(.param .align 8 .b8 p[64])
+.visible .entry k(.param .align 16 .b8 p[64])
 {{
 .reg .pred %p<2>;
 .reg .b32 %r<9>;

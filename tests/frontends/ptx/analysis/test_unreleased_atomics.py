@@ -65,10 +65,15 @@ def _won(atomic: str, first: str, others: str) -> str:
         (False, _won(_COUNT, _SUM, _READ)),
         (False, _won(_COUNT, "st.global.u32 [sum], 5;", _SUM)),
         (False, _NEXT.replace("ld.global.u32 %r5, [%x7]", "ld.global.u32 %r5, [%x7+4]")),
+        (False, _won(_COUNT, "red.global.add.u32 [sum], 5;", _READ)),
+        (False, _won(_COUNT, "atom.global.exch.b32 %r4, [sum], 5;", _READ)),
+        (False, _won(_COUNT, "st.volatile.global.u32 [sum], 5;", _READ)),
+        (True, _won(_COUNT, "red.global.add.u32 [sum], 5;", _READ.replace("ld.", "ld.relaxed.gpu."))),
         (True, _won(_COUNT, _SUM, "st.global.u32 [%x3], %r3;")),
         (True, _NEXT),
     ],
-    ids=["cas", "swap", "count", "both change", "neighbour's tile", "first alone", "own tile"],
+    ids=["cas", "swap", "count", "both change", "neighbour's tile", "adds to it",
+         "swaps it", "volatile", "adds to it, read by a strong load", "first alone", "own tile"],
 )  # fmt: skip
 def test_only_who_reads_what_it_writes_is_proved(right: bool, body: str) -> None:
     (report,) = syncverify.check(_kernel(body), facts={"kernel": {"k": _FACTS}}, replay=False, advice=False)

@@ -14,7 +14,7 @@ from tests.frontends.ptx.execute_helpers import module_text
 
 #: All threads of two warps bring a word; who goes on knows the greatest of all, by way of ``part``.
 KERNEL = """.shared .align 16 .b8 part[16];
-.shared .align 16 .b8 s[1024];
+.shared .align 256 .b8 s[1024];
 mov.u32 %r1, %tid.x;
 shr.u32 %r2, %r1, 5;
 shl.b32 %r3, %r2, 2;

@@ -13,8 +13,10 @@ from syncverify.frontends.ptx.launch.meant_launches import (
     along_meant_axes,
     asked_launches,
     asks_extents,
+    asks_otherwise,
     meant_axes,
     of_meant_axes,
+    unasked_counts,
 )
 from syncverify.frontends.ptx.syntax.nodes import Function
 from syncverify.frontends.ptx.syntax.parser import parse
@@ -73,6 +75,36 @@ def test_numbers_of_blocks_that_a_text_names_are_asked() -> None:
     counts = "ld.param.u64 %rd1, [k_out]; atom.global.add.u32 %r2, [%rd1], 1; setp.ne.u32 %p1, %r2, 11;"
     assert {(n, 1, 1) for n in (11, 12, 13)} <= set(grids(function_of(X + counts)))
     assert (11, 1, 1) not in grids(function_of(X + "setp.ne.u32 %p1, %r2, 11;"))
+
+
+COUNT = "ld.param.u64 %rd1, [k_out]; atom.global.add.u32 %r1, [%rd1], 1; "
+MADE = {
+    "xor": "xor.b32 %r2, %r1, 62; setp.eq.u32 %p1, %r2, 0;",
+    "lop3": "mov.u32 %r3, 62; lop3.b32 %r2, %r1, %r3, %r3, 0x66; setp.eq.u32 %p1, %r2, 0;",
+    "shr": "shr.u32 %r2, %r1, 5; setp.ne.u32 %p1, %r2, 1;",
+    "float": "cvt.rn.f32.u32 %f1, %r1; setp.eq.f32 %p1, %f1, 0f42780000;",
+    "a constant in a register": "shr.u32 %r2, %r1, 5; mov.u32 %r3, 1; setp.lt.u32 %p1, %r2, %r3;",
+    "through shared memory": "and.b32 %r2, %r1, 31; st.shared.u32 [%r9], %r2; ld.shared.u32 %r4, [%r9]; "
+    "setp.eq.u32 %p1, %r4, 30;",
+}
+READ = {
+    "plain": "setp.eq.u32 %p1, %r1, 3;",
+    "less one": "sub.u32 %r2, %r1, 3; setp.eq.u32 %p1, %r2, 0;",
+    "an answer": "setp.eq.u32 %p1, %r1, 3; selp.u32 %r2, 1, 0, %p1; st.shared.u32 [%r9], %r2; "
+    "ld.shared.u32 %r4, [%r9]; setp.ne.u32 %p2, %r4, 0;",
+    "all blocks": MADE["xor"] + ALL,
+    "a size": "ld.param.u32 %r5, [k_out]; shr.u32 %r2, %r1, 5; setp.lt.u32 %p1, %r2, %r5;",
+}
+
+
+@pytest.mark.parametrize("body", [*MADE.values(), *READ.values()], ids=[*MADE, *READ])
+def test_what_is_made_of_a_count_is_not_read(body: str) -> None:
+    assert asks_otherwise(function_of(COUNT + body)) is (body in MADE.values())
+
+
+def test_a_count_that_shared_memory_hands_on_is_compared() -> None:
+    handed = "st.shared.u32 [%r9], %r1; ld.shared.u32 %r4, [%r9]; setp.eq.u32 %p1, %r4, 62;"
+    assert unasked_counts(function_of(COUNT + handed)) == [62]
 
 
 def test_clusters_stay_whole() -> None:
