@@ -39,7 +39,7 @@ from syncverify.frontends.ptx.launch.facts import PtxFacts
 from syncverify.frontends.ptx.launch.tensormap_boxes import copies_tensors, lacks_box
 from syncverify.frontends.ptx.launch.usual_blocks import blocks_of, usual_blocks
 from syncverify.frontends.ptx.values.atomic_tickets import Question, Taken, Tickets
-from syncverify.model.elected_lane import ElectedLane, of_all
+from syncverify.model.elected_lane import PAIRS, ElectedLane, of_all
 
 #: Clusters of a grid that are run one by one.
 MAX_CLUSTERS = 16
@@ -425,6 +425,8 @@ def _judged_alone(k: CheckTask, system: PtxSystem) -> Outcome:
     outcome = k.checker.judge(system, k.policy)
     if outcome.verdict is Verdict.PROVED and system.tables.unplaced:
         return undecided(system.tables.unplaced[0], k.span)
+    if outcome.verdict is Verdict.PROVED and system.elects_in_pairs:
+        return undecided(Reason(PAIRS, Cause.UNSUPPORTED), k.span)
     if outcome.verdict is Verdict.REFUTED and system.tables.perhaps:
         sure = k.checker.judge(_relaunched(k, system, replace(system.launch, sure=True)), k.policy)
         if sure.verdict is Verdict.REFUTED:

@@ -15,11 +15,12 @@ from syncverify.frontends.ir.flag_chain import Moved, flag_tensors, placed, two_
 from syncverify.frontends.ir.flatten_counters import with_flat_counters
 from syncverify.frontends.ir.lane_classes import elections
 from syncverify.frontends.ir.slice_silent import sliced
-from syncverify.frontends.ir.systems import PAIRS, IrSystem, elected_lanes
+from syncverify.frontends.ir.systems import IrSystem, elected_lanes
 from syncverify.frontends.ir.tables import Tables, synchronizes_globally, tables
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import Binary, Expr, Int, evaluate, names
 from syncverify.ir.launch_grid import Grid
+from syncverify.model.elected_lane import PAIRS
 from syncverify.model.events import ANY, TENSOR_SHIFT
 from syncverify.symbolic.context import AffineTerm, NotConcrete, SymbolicContext
 from syncverify.symbolic.protocol import BLOCK_GROUP, MEMBER

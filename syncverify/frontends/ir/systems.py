@@ -38,7 +38,7 @@ from syncverify.ir import nodes as n
 from syncverify.ir.evaluate import rounds, statements, steady
 from syncverify.ir.launch_grid import Grid
 from syncverify.ir.layout import launch_values
-from syncverify.model.elected_lane import NOBODY, WARP, ElectedLane, each_of
+from syncverify.model.elected_lane import NOBODY, PAIRS, WARP, ElectedLane, each_of
 from syncverify.model.events import Ev, Event, LaneSplit, SystemInfo, ThreadClass, Unanalysable
 from syncverify.symbolic.context import NeedsDecision, NotConcrete, SymbolSplit, mapped
 from syncverify.symbolic.protocol import SymbolicAgent, SymbolicSystem
@@ -55,7 +55,6 @@ _DISCOVERY = 50_000
 _SIZED_DISCOVERY = 500  # where a size is symbolic, and the run need not end
 NO_SYMBOLS: Mapping[str, Any] = {}
 NO_PLACES: Mapping[int, Mapping[str, Any]] = {}
-PAIRS = "what several warps do depends on the numbers of the lanes that they elect: pairs are not tried"
 _POLLS = (Ev.POLL, Ev.POLL_TOKEN)
 
 

@@ -42,10 +42,11 @@ _RLIMIT = 200_000
 
 @dataclass(frozen=True, slots=True)
 class SizedAccess:
-    """An access of a group, from 1 on. ``positive``: that is because no parameter is below 0;
-    ``begins_inside``: no thread makes it below the array that its address names."""
+    """An access of a group, from 1 on, to ``array``. ``positive``: that is because no parameter is below 0;
+    ``begins_inside``: no thread makes it below the array."""
 
     group: int
+    array: str
     positive: bool
     begins_inside: bool = False
 
@@ -109,7 +110,7 @@ class PlacesBetweenBarriers:
             apart = self._apart(by_array[name], positive=False)
             more = apart if len(apart) == len(by_array[name]) else self._apart(by_array[name], positive=True)
             positive = len(more) > len(apart)
-            found |= dict.fromkeys(more if positive else apart, SizedAccess(n, positive))
+            found |= dict.fromkeys(more if positive else apart, SizedAccess(n, name[1:], positive))
         return found
 
     def _apart(self, accesses: Sequence[int], *, positive: bool) -> list[int]:

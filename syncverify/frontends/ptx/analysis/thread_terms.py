@@ -32,7 +32,7 @@ _MOST_FACTOR = 1 << 20
 _OF_BLOCK = ("%ctaid", "%nctaid", "%gridid")
 _HALF = 31
 #: With these, an instruction does not make what its name says of whole numbers.
-_LOSES = frozenset({"cc", "sat", "hi"})
+_LOSES = frozenset({"cc", "sat", "hi", "relu"})
 _COMPARED = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lo": "<", "ls": "<=", "hi": ">", "hs": ">=",
              "eq": "==", "ne": "!="}  # fmt: skip
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}

@@ -134,11 +134,12 @@ class ClassContext:
         return None if t.sure else found
 
     def _least(self, site: int) -> int | None:
-        """Where an access lies at least: where dynamic shared memory of no given size begins, if sizes alone
-        lead into it and nowhere below; else None."""
+        """Where an access lies at least: where its array begins, if sizes alone lead into it and nowhere
+        below, and there is dynamic shared memory of no given size; else None."""
         t = self.tables
         found = t.between_barriers(site) if self.group(site) else None
-        return t.dynamic_start if found is not None and found.begins_inside else None
+        inside = found is not None and found.begins_inside and t.dynamic_start is not None
+        return t.layout.shared[found.array] if found is not None and inside else None
 
     def apart(self, site: int) -> int:
         t = self.tables

@@ -234,6 +234,12 @@ class PtxSystem(SymbolicSystem):
         ways.explore_classes(self.launch.space, zip(keys, agents, strict=False))
         return replace(self, ways=ways, starts={})
 
+    @property
+    def elects_in_pairs(self) -> bool:
+        """Whether it matters which lanes several warps elect, of which it has each elect the same."""
+        several = len({(c.cta, c.warp) for c in self.info.classes}) > 1
+        return self.elected.pairs and several and (len(self.electing) > 1 or self.cut_short)
+
     def at(self, cluster: int) -> PtxSystem:
         """The same for another cluster, with the same classes."""
         assert self.launch.grid is not None
@@ -460,7 +466,7 @@ def elected_lanes(
     by_number = found.announced or found.nested or any(of_lanes[k] for k in found.alone)
     if by_number or program.elects_in_parts(launch.block):
         several = by_number and program.elects_by_several_masks(launch.block)
-        return each_of(range(WARP), all_needed=True, of_one_mask=several)
+        return each_of(range(WARP), all_needed=True, of_one_mask=several, pairs=by_number)
     apart = any(of_lanes.values())
     if not (found.named or apart):
         return [LOWEST]

@@ -23,7 +23,7 @@ from syncverify.frontends.ptx.syntax.types import width
 from syncverify.frontends.ptx.values.register_values import Unknown
 from syncverify.frontends.ptx.values.symbolic_words import SymbolicWord, size
 from syncverify.ir.expr import Binary, Expr, Int, evaluate, names
-from syncverify.model.elected_lane import ElectedLane
+from syncverify.model.elected_lane import PAIRS, ElectedLane
 from syncverify.model.events import ANY
 from syncverify.symbolic.context import AffineTerm, NotConcrete, SymbolicContext
 from syncverify.symbolic.protocol import BLOCK_GROUP, MEMBER
@@ -163,6 +163,8 @@ def open_systems(
             for one in launches
             for lane in elected
         ]
+        if any(x.elects_in_pairs for x in found):
+            raise NotConcrete(PAIRS)
         if alone:
             found = [modular_system(x, i // len(elected), clusters) for i, x in enumerate(found)]
         for x in found:

@@ -63,8 +63,8 @@ WRONG = {
 }
 
 
-def judged(body: str, policy: Policy) -> tuple[str, tuple[str, ...]]:
-    facts = {"kernel": {"k": {"block": [32], "grid": [1]}}}
+def judged(body: str, policy: Policy, threads: int = 32) -> tuple[str, tuple[str, ...]]:
+    facts = {"kernel": {"k": {"block": [threads], "grid": [1]}}}
     (report,) = syncverify.check(TEXT.replace("BODY", body), facts=facts, policy=policy, advice=False)
     return str(report.verdict), report.assumptions
 
@@ -134,3 +134,17 @@ H: elect.sync %r7|%p4, 0xffff0000; setp.eq.u32 %p5, %r7, 20; selp.u32 %r8, 0, 8,
 
 def test_halves_of_a_warp_that_go_wrong_for_one_pair_of_lanes_are_not_proved() -> None:
     assert judged(HALVES, Policy.STRICT)[0] == "unknown"
+
+
+#: Of two warps the first stores to one word by lane 5, the other by the lane SECOND.
+WARPS = """setp.lt.u32 %p2, %r0, 32; selp.u32 %r6, 5, SECOND, %p2;
+setp.eq.u32 %p3, %r5, %r6; and.pred %p3, %p3, %p1; @%p3 st.shared.u32 [%r3], %r0;"""
+
+
+@pytest.mark.parametrize(("second", "verdict"), [("20", "unknown"), ("5", "refuted")])
+def test_warps_that_go_wrong_for_one_pair_of_lanes_are_not_proved(second: str, verdict: str) -> None:
+    assert judged(WARPS.replace("SECOND", second), Policy.STRICT, 64)[0] == verdict
+
+
+def test_what_one_warp_does_by_the_number_of_its_elected_lane_needs_no_pairs() -> None:
+    assert judged(WARPS.replace("SECOND", "20"), Policy.STRICT)[0] == "proved"

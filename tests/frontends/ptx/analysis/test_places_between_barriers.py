@@ -36,6 +36,8 @@ _OPERATIONS = {
     ">>": "shr.s32",
     "min": "min.s32",
     "max": "max.s32",
+    "min.relu": "min.relu.s32",
+    "max.relu": "max.relu.s32",
 }
 _COMPARED = {"lt": lambda a, b: a < b, "le": lambda a, b: a <= b, "gt": lambda a, b: a > b,
              "ge": lambda a, b: a >= b, "eq": lambda a, b: a == b, "ne": lambda a, b: a != b}  # fmt: skip
@@ -150,7 +152,8 @@ class _Thread:
             q = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
             return q if op == "/" else a - q * b
         made = {"+": a + b, "-": a - b, "*": a * b, "&": a & b, "|": a | b, "^": a ^ b, "min": min(a, b),
-                "max": max(a, b), ">>": a >> b if op == ">>" else 0}  # fmt: skip
+                "max": max(a, b), "min.relu": max(min(a, b), 0), "max.relu": max(a, b, 0),
+                ">>": a >> b if op == ">>" else 0}  # fmt: skip
         return made[op]
 
     def _with(self, name: str, i: int) -> _Thread:
@@ -338,6 +341,14 @@ def _judged(seed: int) -> int:
     found = wrong(statements, groups, positive)
     assert found is None, f"seed {seed}: {found}\n{statements}\n{groups}"
     return sum(map(bool, groups))
+
+
+@pytest.mark.parametrize(("op", "groups"), [("max", [1]), ("max.relu", [0]), ("min", [0]), ("min.relu", [0])])
+def test_what_relu_makes_one_place_is_in_no_group(op: str, groups: list[int]) -> None:
+    bound = -9 if op.startswith("max") else 9 if op == "min.relu" else 2
+    place = ("+", "n", (op, ("-", "t", 4), bound))
+    found, positive = claims([("st", place, None)])
+    assert found == groups and wrong([("st", place, None)], found, positive) is None
 
 
 def test_drawn_kernels() -> None:
