@@ -127,7 +127,9 @@ def _asks(i: Instr) -> int:
 
 def _places(flow: Flow, k: int, i: Instr, here: Collection[str]) -> Iterator[str]:
     """The variables whose places an instruction's addresses are computed of; none behind what was loaded."""
-    places = [op for op in i.operands if isinstance(op, Mem)] or i.operands
+    memory = [op for op in i.operands if isinstance(op, Mem)]
+    signals = i.op == "cp" and any(m.startswith("mbarrier") for m in i.mods)  # the last address; 8 are enough
+    places = (memory[:-1] if signals else memory) or i.operands
     first = [flow.versions.read(name, k) for op in places for name in registers(op)]
     made = behind(flow, first, lambda i: () if i.op in LOADS else sources(i))
     writers = {at for at in map(flow.versions.writer.__getitem__, made) if at >= 0}
