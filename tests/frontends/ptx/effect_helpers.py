@@ -79,9 +79,6 @@ class FakeContext:
     def kept(self, site: int, which: int = 0) -> None:
         return None
 
-    def group(self, site: int) -> int:
-        return 0
-
     def shared(self, address: int, space: str, what: str) -> tuple[int, int]:
         if space == "generic":
             address -= _SHARED
