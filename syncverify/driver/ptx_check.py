@@ -48,6 +48,7 @@ from syncverify.frontends.ptx.analysis.counted_blocks import (
 from syncverify.frontends.ptx.analysis.discards import read_after_discard
 from syncverify.frontends.ptx.analysis.fenced_signals import with_fenced_signals
 from syncverify.frontends.ptx.analysis.handover_detection import tensor_copies
+from syncverify.frontends.ptx.analysis.meant_alignment import of_alignment, with_meant_alignment
 from syncverify.frontends.ptx.analysis.named_arrays import NamedArrays
 from syncverify.frontends.ptx.analysis.read_only_loads import loads_anywhere, written_load
 from syncverify.frontends.ptx.analysis.thread_values import ThreadValues
@@ -154,6 +155,8 @@ def kernel_task(
     if policy is Policy.PRACTICAL:
         module, f, signals = _with_fenced_signals(module, f)
         met += signals
+        module, f, meant = with_meant_alignment(module, f)
+        met += of_alignment(module, f, meant)
     symbols = known.symbols()
     values = known.spelled(values)
     wanted = {n: v for n, v in values.items() if n in symbols or n.startswith(VARIABLE)}
