@@ -236,7 +236,9 @@ MEET = {
 def test_accesses_that_meet(name: str) -> None:
     lines = MEET[name]
     flow = _flow(lines)
-    all_of_them = {n: SizedAccess(1, positive=False) for n, line in enumerate(lines) if ".shared" in line}
+    all_of_them = {
+        n: SizedAccess(1, "s", positive=False) for n, line in enumerate(lines) if ".shared" in line
+    }
     assert len([k for k, i in enumerate(flow.body) if "shared" in i.mods]) == len(all_of_them)
     assert wrong(lines, all_of_them) is not None
     assert wrong(lines, claims(lines)) is None
