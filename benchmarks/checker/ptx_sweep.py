@@ -7,7 +7,8 @@ A seed names its program for ever. Sets: protocols, open, data, wgmma, boxes,
 words, contracts, lanes, values, strong, arrays, engines; ``all`` draws from each in turn.
 A third are right, a third have a planted mistake, a third random edits. Wrong are: proved, and an execution
 does harm; refuted, and none of 130 executions does; not replayed, and one does. A proof that warns of a
-contested point at the line of the harm is ``contested``. Disagreements go to ``--save`` with their facts,
+contested point at the line of the harm is ``contested``, one that names another box of a tensor map
+``other box`` if executions with that box do no harm. Disagreements go to ``--save`` with their facts,
 shrunk by ``--shrink``. What is unknown is counted by its reason.
 """
 

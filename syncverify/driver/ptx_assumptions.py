@@ -16,11 +16,14 @@ from syncverify.frontends.ptx.analysis.handover_detection import (
     through_one_map,
 )
 from syncverify.frontends.ptx.analysis.tile_barriers import TileMeeting
+from syncverify.frontends.ptx.analysis.uniformity import BLOCK
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.decode.effects import Beyond
+from syncverify.frontends.ptx.decode.memory import decode_place
 from syncverify.frontends.ptx.flow.warp_counts import counts_down
 from syncverify.frontends.ptx.launch.facts import PtxFacts, text
 from syncverify.frontends.ptx.syntax.nodes import Function, Module
+from syncverify.frontends.ptx.syntax.operands import registers
 from syncverify.ir.expr import Expr
 from syncverify.model.events import Undefined
 
@@ -287,6 +290,28 @@ def of_overlaps(facts: PtxFacts, program: Program) -> list[str]:
         if x in last
         for name in _named(facts, program, [x])
     ]
+
+
+def of_common_places(facts: PtxFacts, program: Program) -> list[str]:
+    """That blocks do not store values of their own to a place that all of them store to: which value stays
+    there is not determined, and such stores have no events."""
+    if facts.block is None or facts.grid == (1, 1, 1):
+        return []
+    flow, values = program.flow, program.uniformity(facts.block)
+    followed = {} if program.handing is None else program.handing.accesses
+    found = list[str]()
+    for k, i in enumerate(program.body):
+        access = decode_place(i) if i.op == "st" and k not in followed else None
+        if access is None or access.space != "global" or flow.block_of[k] not in flow.reached:
+            continue
+        stored = [name for x in access.elements for name in registers(x)]
+        if (values.placed(k) | values.decided_by(k)) & BLOCK or not values.read_at(k, stored) & BLOCK:
+            continue
+        line = program.module.span(i).line
+        names = ", ".join(sorted(_named(facts, program, program.origins.of(i.operands[0])))) or "a pointer"
+        what = f"blocks store values of their own to one place of {names}"
+        found.append(f"line {line}: {what}: which stays does not matter")
+    return found
 
 
 def of_the_grid_before(program: Program) -> list[str]:

@@ -48,6 +48,7 @@ from syncverify.frontends.ptx.analysis.counted_blocks import (
 from syncverify.frontends.ptx.analysis.discards import read_after_discard
 from syncverify.frontends.ptx.analysis.fenced_signals import with_fenced_signals
 from syncverify.frontends.ptx.analysis.handover_detection import tensor_copies
+from syncverify.frontends.ptx.analysis.meant_alignment import of_alignment, with_meant_alignment
 from syncverify.frontends.ptx.analysis.named_arrays import NamedArrays
 from syncverify.frontends.ptx.analysis.read_only_loads import loads_anywhere, written_load
 from syncverify.frontends.ptx.analysis.thread_values import ThreadValues
@@ -154,6 +155,8 @@ def kernel_task(
     if policy is Policy.PRACTICAL:
         module, f, signals = _with_fenced_signals(module, f)
         met += signals
+        module, f, meant = with_meant_alignment(module, f)
+        met += of_alignment(module, f, meant)
     symbols = known.symbols()
     values = known.spelled(values)
     wanted = {n: v for n, v in values.items() if n in symbols or n.startswith(VARIABLE)}
@@ -526,18 +529,10 @@ def _with_plain_global(k: CheckTask, report: KernelReport) -> KernelReport:
         if found.verdict is Verdict.REFUTED and found.stats.get("exchange"):
             found = replace(found, seconds=report.seconds + time.perf_counter() - start)
             return found if released else _in_no_order(report, found)
-        if contradicted and found.verdict is Verdict.REFUTED and _reads_of_others(found):
+        # a proof rests on that no other thread reads what is written, whatever else goes wrong there
+        if contradicted and found.verdict is Verdict.REFUTED and found.stats.get("some exchange"):
             return _in_no_order(report, found)
     return report
-
-
-def _reads_of_others(found: KernelReport) -> bool:
-    """Whether one block reads in global memory what another writes, whatever else goes wrong there: a proof
-    rests on that no other thread reads it."""
-    return any(
-        d.severity is Severity.ERROR and d.rule in ("SV110", "SV111") and "global memory" in d.message
-        for d in found.diagnostics
-    )
 
 
 def _in_no_order(report: KernelReport, found: KernelReport) -> KernelReport:

@@ -15,6 +15,7 @@ from syncverify.checker.prover.strategy import MAX_CHOICES
 from syncverify.driver.outcomes import merge, undecided
 from syncverify.driver.ptx_assumptions import (
     of_common,
+    of_common_places,
     of_elections,
     of_hand_over,
     of_memory,
@@ -96,6 +97,7 @@ def of_launch(k: CheckTask, launch: Launch, program: Program) -> tuple[str, ...]
         *of_shared_flags(program),
         *of_memory(k.facts, program),
         *of_overlaps(k.facts, program),
+        *of_common_places(k.facts, program),
         *of_the_grid_before(program),
         *of_elections(program, k.policy),
     )

@@ -119,6 +119,13 @@ def templates() -> bool:
     return bool(config.max_autotune or config.max_autotune_gemm)
 
 
+def modes() -> str:
+    """The settings of Inductor that change its code's times."""
+    from torch._inductor import config
+
+    return f"{config.max_autotune} {config.max_autotune_gemm} {config.triton.cudagraphs}"
+
+
 def name_of(arm: Sequence[int]) -> str:
     return ",".join(map(str, arm))
 
@@ -323,21 +330,20 @@ def _store() -> Store:
 
 def _file(key: str, device: torch.device) -> str:
     """A name for a context's times on one card, with these versions."""
-    from torch._inductor import config
-
     card = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
-    modes = f"{config.max_autotune} {config.max_autotune_gemm} {config.triton.cudagraphs}"
-    return digest(f"{key} {card} {modes} {torch.__version__} {tool_fingerprint()}") + ".json"
+    return digest(f"{key} {card} {modes()} {torch.__version__} {tool_fingerprint()}") + ".json"
 
 
 #: What was found in this process, by the names of files.
 _FOUND: dict[str, Times] = {}
 
 
-def remember(key: str, device: torch.device, times: Times) -> None:
+def remember(key: str, device: torch.device, times: Times, *, on_disk: bool = True) -> None:
+    """Keeps what was found for a context, in this process and for others."""
     file = _file(key, device)
     _FOUND[file] = times
-    _store().write(file, json.dumps(asdict(times)).encode())
+    if on_disk:
+        _store().write(file, json.dumps(asdict(times)).encode())
 
 
 def remembered(key: str, device: torch.device) -> Times | None:
@@ -363,5 +369,5 @@ def remembered(key: str, device: torch.device) -> Times | None:
 
 __all__ = [
     "ALWAYS", "CHOICES", "FASTER", "NEVER", "Run", "SlowerError", "Times", "arms", "bytes_per_us", "compiled",
-    "least_of", "name_of", "remember", "remembered", "templates", "timed", "warn",
+    "least_of", "modes", "name_of", "remember", "remembered", "templates", "timed", "warn",
 ]  # fmt: skip

@@ -17,7 +17,7 @@ from torch.fx import GraphModule, Node
 
 from syncverify.base.cache_dir import digest
 from syncverify.gate import VerificationError
-from syncverify.torch import operators, workers
+from syncverify.torch import operators, slower, workers
 from syncverify.torch.candidate import Candidate, begin_proofs, operator_of, prove_ahead
 from syncverify.torch.choice import (
     Run,
@@ -52,8 +52,6 @@ _LEAST_SECONDS, _SECONDS, _SECONDS_OF_A_NODE = 1.5, 0.5, 0.0025
 _SHARE, _IN_ANY_CASE = 0.5, 1 / 3
 #: Seconds that Inductor takes for a node, about.
 _INDUCTOR_OF_A_NODE = 0.0125
-#: From which factor on a kernel is so much slower in a context that it is tried in no other one.
-_BY_FAR = 1.25
 #: The part of these seconds for contexts whose proofs came while Inductor compiled the graph.
 _SECOND_ROUND = 0.5
 #: Seconds for halves of groups that were not taken, and for products alone, for which nothing is compiled.
@@ -98,8 +96,6 @@ class Spent:
 
 #: Of this process.
 SPENT = Spent()
-#: Kernels that were slower by far in a context of this process: their operations and sizes.
-_SLOW: set[tuple[object, ...]] = set()
 
 
 @dataclass
@@ -367,10 +363,12 @@ class _Budget:
     def free(self) -> Iterator[None]:
         """What is done here does not count."""
         began = time.monotonic()
-        yield
-        took = time.monotonic() - began
-        self._until += took
-        SPENT.trials -= took
+        try:
+            yield
+        finally:
+            took = time.monotonic() - began
+            self._until += took
+            SPENT.trials -= took
 
 
 def _trials(
@@ -407,35 +405,19 @@ def _trial(module: GraphModule, context: Context, members: list[Candidate], runn
     return _Trial(key, context, members, members[0].device, module)
 
 
-def _computes(c: Candidate) -> tuple[object, ...]:
-    """What a candidate computes, wherever its arguments lie and whatever else its context has."""
-    types = (str(getattr(a.meta.get("val"), "dtype", "")) for a in c.arguments)
-    return c.region.operations, *types, *sorted(c.region.sizes.items())
-
-
 def _demand_promise(trial: _Trial) -> None:
-    """SlowerError where all that is tried was slower by far in another context.
-
-    Example: a softmax of 65536 rows in attention takes 490 us, where Inductor's code takes 220. T5 has it in
-    six contexts, each of which would be compiled three times.
-    """
+    """SlowerError where all that is tried was slower by far in another context."""
     if all(_slow(trial, c) for c in trial.members):
         raise SlowerError(_SLOW_ELSEWHERE)
 
 
 def _slow(trial: _Trial, c: Candidate) -> bool:
-    return not trial.of_a_library and _computes(c) in _SLOW
+    return not trial.of_a_library and slower.known(c)
 
 
 def _note_slow(trial: _Trial) -> None:
-    """Keeps in mind which kernels made a context slower by far, with all others and without them."""
-    times = trial.times
-    if times is None or trial.of_a_library:
-        return
-    for place, c in enumerate(trial.members):
-        own = [us for arm, us in times.others.items() if str(place) in arm.split(",")]
-        if own and min(own) > _BY_FAR * times.inductor:
-            _SLOW.add(_computes(c))
+    if trial.times is not None and not trial.of_a_library:
+        slower.note(trial.members, trial.times)
 
 
 def _begin_plain(trial: _Trial) -> None:
@@ -498,13 +480,21 @@ def _begin_kernels(trial: _Trial, runner: Runner) -> None:
 def _time_kernels(trial: _Trial) -> None:
     """Times a context with kernels for some of its regions, beside Inductor's code."""
     assert trial.plain is not None and trial.times is not None
-    inductor, *others = timed([trial.plain, *trial.arms.values()], trial.arguments, trial.device)
+    inductor, *others = _both(trial, [trial.plain, *trial.arms.values()])
     found = dict(zip(trial.arms, others, strict=True))
     trial.times = Times(inductor, trial.times.least, found, trial.times.library)
     trial.plain, trial.arms = None, {}
     _note_slow(trial)
     if not trial.refused:  # what failed is no time, and another process may do better
-        remember(trial.key, trial.device, trial.times)
+        remember(trial.key, trial.device, trial.times, on_disk=not trial.left_out)
+
+
+def _both(trial: _Trial, runs: Sequence[Run]) -> list[float]:
+    """Times of all; the better of two where one is slower by far, for it is not tried elsewhere then."""
+    first = timed(runs, trial.arguments, trial.device)
+    if trial.of_a_library or not any(slower.by_far(us, first[0]) for us in first[1:]):
+        return first
+    return list(map(min, first, timed(runs, trial.arguments, trial.device)))
 
 
 def _run_of(trial: _Trial, ops: Mapping[int, Any]) -> Run:

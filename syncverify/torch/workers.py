@@ -7,16 +7,22 @@ Triton keeps a kernel by the version of ptxas, among others. Inductor's processe
 torch. The main process asks for the version first and takes that ptxas later: it looks for kernels under keys
 by which nobody has kept them. Example: kernels whose names have over 150 characters are in no bundle of
 Inductor's; T5 has two. Its second process compiled both again, for 2.5 s.
+
+Inductor itself has the main process take that ptxas with the first kernel that it compiles there. A path that
+the user gave stays. Whatever fails here costs time alone, and fails no compilation.
 """
 
 from __future__ import annotations
 
-import contextlib
-from concurrent.futures import TimeoutError as TooLongError
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
 import torch
+
+log = logging.getLogger("syncverify.torch")
 
 #: Seconds that are waited for the processes, at most.
 _PATIENCE = 10.0
@@ -27,31 +33,46 @@ def begin(device: torch.device) -> None:
     if device.type != "cuda":
         return
     one_assembler()
-    with contextlib.suppress(ImportError, AttributeError):  # another release of torch
+    with _harmless("are not begun early"):
         from torch._inductor.async_compile import maybe_warm_pool
 
         maybe_warm_pool()
 
 
 def wait(device: torch.device) -> None:
-    """Returns when the processes compile, or after a while."""
-    from torch._inductor.async_compile import AsyncCompile
+    """Returns when the processes compile, or after a while; at once where they were waited for before."""
+    if device.type == "cuda":
+        _wait()
 
-    ready: Any = getattr(AsyncCompile, "wait_pool_ready", None)
-    if device.type == "cuda" and ready is not None:
-        with contextlib.suppress(TooLongError):
+
+@lru_cache(maxsize=1)
+def _wait() -> None:
+    with _harmless("did not come in time"):
+        from torch._inductor.async_compile import AsyncCompile
+
+        ready: Any = getattr(AsyncCompile, "wait_pool_ready", None)
+        if ready is not None:
             ready(timeout=_PATIENCE)
 
 
 @lru_cache(maxsize=1)
 def one_assembler() -> None:
     """Has this process find the kernels that Inductor's processes compile."""
-    with contextlib.suppress(ImportError, AttributeError):  # another release of torch or Triton
+    with _harmless("may have another assembler"):
         from torch._inductor.runtime.compile_tasks import _set_triton_ptxas_path
         from triton.backends.nvidia.compiler import get_ptxas_version
 
         _set_triton_ptxas_path()
         get_ptxas_version.cache_clear()
+
+
+@contextmanager
+def _harmless(what: str) -> Iterator[None]:
+    """Another release of torch or Triton, too few processes, an assembler that does not run: no failure."""
+    try:
+        yield
+    except Exception as e:  # whatever they raise
+        log.debug("Inductor's processes %s: %s: %s", what, type(e).__name__, e)
 
 
 __all__ = ["begin", "one_assembler", "wait"]

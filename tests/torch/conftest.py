@@ -19,11 +19,11 @@ from syncverify.simulate import ir
 def no_trials_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """What trials of other tests took and found is forgotten."""
     if importlib.util.find_spec("torch") is not None:
-        from syncverify.torch import trials
+        from syncverify.torch import slower, trials
 
         for what in ("inductor", "trials"):
             monkeypatch.setattr(trials.SPENT, what, 0.0)
-        monkeypatch.setattr(trials, "_SLOW", set())
+        slower.forget()
 
 
 @pytest.fixture

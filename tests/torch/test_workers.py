@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from concurrent.futures import TimeoutError as TooLongError
 
@@ -35,9 +36,11 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     monkeypatch.setattr(compile_tasks, "_set_triton_ptxas_path", lambda: found.append("ptxas"))
     monkeypatch.setattr(async_compile, "maybe_warm_pool", lambda: found.append("begun"))
     monkeypatch.setattr(async_compile.AsyncCompile, "wait_pool_ready", late)
-    workers.one_assembler.cache_clear()
+    for once in (workers.one_assembler, workers._wait):
+        once.cache_clear()
     yield found
-    workers.one_assembler.cache_clear()
+    for once in (workers.one_assembler, workers._wait):
+        once.cache_clear()
 
 
 def test_the_assembler_is_that_of_the_processes_once(seen: list[str]) -> None:
@@ -49,5 +52,28 @@ def test_the_assembler_is_that_of_the_processes_once(seen: list[str]) -> None:
 def test_processes_that_come_late_are_not_waited_for_for_ever(seen: list[str]) -> None:
     workers.wait(CPU)
     assert not seen
-    workers.wait(GPU)
+    for _ in range(2):
+        workers.wait(GPU)
     assert seen == ["waited"]
+
+
+def test_what_fails_there_fails_no_compilation(seen: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        seen.append("broken")
+        raise OSError("no more processes")
+
+    monkeypatch.setattr(compile_tasks, "_set_triton_ptxas_path", broken)
+    monkeypatch.setattr(async_compile, "maybe_warm_pool", broken)
+    monkeypatch.setattr(async_compile.AsyncCompile, "wait_pool_ready", broken)
+    workers.begin(GPU)
+    workers.wait(GPU)
+    assert seen == ["broken"] * 3
+
+
+def test_an_assembler_that_the_user_chose_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("triton.backends.nvidia.compiler")
+    monkeypatch.setenv("TRITON_PTXAS_PATH", "/of/the/user")
+    workers.one_assembler.cache_clear()
+    workers.one_assembler()
+    assert os.environ["TRITON_PTXAS_PATH"] == "/of/the/user"
+    workers.one_assembler.cache_clear()

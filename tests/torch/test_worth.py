@@ -187,22 +187,6 @@ def test_proofs_are_waited_for_longer_where_inductor_tunes(
     assert least <= seconds <= most
 
 
-def test_what_is_slower_by_far_is_tried_in_no_other_context(
-    backend: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """The same softmax of rows that lie elsewhere: it is compiled for nothing."""
-    monkeypatch.setattr(trials, "least_of", lambda group, device: 0.0)
-    for far, second in ((124.0, "not faster"), (126.0, "not tried: slower by far in another context")):
-        monkeypatch.setattr(trials, "timed", lambda runs, *_, far=far: [100.0, *(far for _ in runs[1:])])
-        monkeypatch.setattr(choice, "_FOUND", {})
-        monkeypatch.setenv("SYNCVERIFY_CACHE", f"{tmp_path}/{far}")
-        backend.report.graphs.clear()
-        torch._dynamo.reset()
-        for x in (draw(8, 512), draw(512, 8).t()):
-            found = refused(backend, lambda x: F.softmax(x, -1), x)
-        assert len(found) == 2 and found[0].startswith("not faster") and found[1].startswith(second)
-
-
 @pytest.mark.parametrize(
     ("inductor", "spent", "seconds"),
     [(0.0, 99.0, 3.0), (40.0, 2.0, 3.0), (4.0, 6.0, 2.25), (4.0, 9.0, 0.5)],

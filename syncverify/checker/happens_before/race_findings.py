@@ -146,6 +146,12 @@ def between_blocks(run: Run, failures: Iterable[Failure]) -> bool:
     )
 
 
+def some_between_blocks(run: Run, failures: Iterable[Failure]) -> bool:
+    """Whether some of what goes wrong is that a block reads in global memory what another one writes,
+    whatever else does."""
+    return any(f.rule in ("SV110", "SV111") and _exchanges(run, f) for f in failures)
+
+
 def _exchanges(run: Run, f: Failure) -> bool:
     if f.rule not in ("SV110", "SV111", "SV501") or f.first is None or f.second is None:
         return False

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
 #: Backward branches without any change of shared state after which a fragment's registers are compared.
 _TURNS = 12
+#: Of so many executions registers hold words below that number in one, until they are written: words of all
+#: bits are hardly ever what a kernel compares with.
+_SMALL = 3
 #: Of instructions that lanes execute together.
 _TOGETHER = "parallel synchronization"
 #: Places for warps on an SM.
@@ -207,6 +210,12 @@ class Machine:
     def frame(self, warp: Warp, code: Any, local: int = 0) -> list[Lanes]:
         """The slots of a function that begins; ``local``: where its local memory lies."""
         R = list(code.template)
+        if self.seed % _SMALL == _SMALL - 1:
+            draw = np.random.default_rng((self.seed, warp.block.number, warp.number))
+            for slot, lanes in zip(
+                code.words, draw.integers(0, _SMALL, (len(code.words), LANES)), strict=True
+            ):
+                R[slot] = lanes.astype(R[slot].dtype)
         for slot, kind, what in code.fills:
             if kind == "special":
                 name, bits = what

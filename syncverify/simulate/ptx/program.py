@@ -72,12 +72,14 @@ def _own_memory(i: Instr) -> bool:
 
 @dataclass(eq=False)
 class Compiled:
-    """A function ready to run. ``fills``: slots whose contents depend on the warp."""
+    """A function ready to run. ``fills``: slots whose contents depend on the warp; ``words``: those of
+    registers of 8 to 64 bits."""
 
     function: Function
     code: list[Step]
     template: list[Lanes]
     fills: list[tuple[int, str, Any]]  # slot, "special" or "address", what
+    words: list[int]
     lines: list[int]
     slots: dict[str, int]
     touches: list[frozenset[int]]  # by instruction: the registers that it reads or writes
@@ -118,6 +120,7 @@ class Context:
         self.slots: dict[str, int] = {}
         self.template: list[Lanes] = []
         self.fills: list[tuple[int, str, Any]] = []
+        self.words: list[int] = []
         self.known: dict[Any, int] = {}
         self.instr: Instr | None = None
         self.at = 0
@@ -153,6 +156,7 @@ class Context:
             self.template.append(draw.integers(0, 2**63, (LANES, 2)).astype(np.uint64))
         else:
             # What was never written holds anything.
+            self.words.append(self.slots[name])
             self.template.append(draw.integers(0, 2**63, LANES).astype(UNSIGNED[bits]))
 
     # -- operands -----------------------------------------------------------------------------------------
@@ -485,6 +489,7 @@ def compile_function(
         code=[],
         template=context.template,
         fills=context.fills,
+        words=context.words,
         lines=[i.line for i in function.body],
         slots=context.slots,
         touches=[],

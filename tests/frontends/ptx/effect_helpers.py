@@ -73,6 +73,9 @@ class FakeContext:
     def anywhere(self, site: int, address: Any, why: str, bits: int) -> Range | None:
         raise Opaque(why)
 
+    def group(self, site: int) -> int:
+        return 0
+
     def kept(self, site: int, which: int = 0) -> None:
         return None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from syncverify.simulate.ptx import CannotExecute, Kind, Launch, buffer, run
+from syncverify.simulate.ptx import CannotExecute, Kind, Launch, buffer, first_harm, run
 from tests.simulate.ptx.support import execute, kernel
 
 SHARED = ".shared .align 16 .b8 s[1024];\nmov.u32 %r4, s;\nmad.lo.u32 %r5, %r1, 4, %r4;\n"
@@ -96,6 +96,15 @@ def test_constants_and_parameters() -> None:
 def test_undefined_accesses(text: str, detail: str) -> None:
     r = execute(SHARED + text, out())
     assert r.harm is not None and r.harm.kind is Kind.UNDEFINED and detail in r.harm.detail
+
+
+def test_registers_that_nobody_wrote_are_small_now_and_then() -> None:
+    """A branch that asks for 1 is taken by some lanes, and by none where the register is written."""
+    text = "setp.ne.u32 %p1, %r7, 1;\n@%p1 bra E;\nld.shared.u32 %r9, [4096];\nE:\n"
+    launch = Launch((32, 1, 1), params=(out(),))
+    found = first_harm(kernel(text), "k", launch, range(6))
+    assert found is not None and found.kind is Kind.UNDEFINED
+    assert first_harm(kernel("mov.u32 %r7, 5;\n" + text), "k", launch, range(6)) is None
 
 
 def test_atomics_of_a_warp_all_count() -> None:

@@ -1,8 +1,8 @@
-"""Rings of tensor copies whose boxes nobody gives: they follow from what phases expect.
+"""Rings of tensor copies: their boxes are in the launch file, or follow from what phases expect.
 
 Blocks of a cluster fill each other's slots by multicast. Either one block copies for all, or each copies its
 part for all, or each for itself; one map or two. A slot is free once the readers of every block that a copy
-reaches have released it to the block that copies. The checker has no box: it has to find the one for which
+reaches have released it to the block that copies. Without the box the checker has to find the one for which
 phases end. The executions have it.
 """
 

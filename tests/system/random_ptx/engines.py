@@ -237,7 +237,7 @@ def sent(w: Writer) -> Program:
     source, target = w.draw.sample(range(blocks), 2)
     w.emit(f"mov.u32 {rank}, %cluster_ctarank;", f"setp.eq.u32 {p}, {rank}, {w.number(source)};")
     w.emit(f"@{p} bra {sender};", f"setp.ne.u32 {p}, {rank}, {target};", f"@{p} bra {end};")
-    _receives(w, stages, rounds, "" if way == "plain" else str(size), source)
+    _receives(w, stages, rounds, way, size, source)
     w.emit(f"bra {end};", f"{sender}:")
     if way == "bulk":  # one lane waits and copies: others could fall a phase behind
         w.emit(f"setp.ne.u32 {p}, %lane, 0;", f"@{p} bra {end};")
@@ -248,9 +248,10 @@ def sent(w: Writer) -> Program:
     return w.finished("sent", 32, blocks)
 
 
-def _remote(w: Writer, address: str, block: int) -> str:
+def _remote(w: Writer, address: str, block: int, uniform: bool = True) -> str:
+    """``uniform``: all lanes of the warp ask for it."""
     r = w.fresh("r")
-    w.emit(f"mapa.shared::cluster.u32 {r}, {address}, {w.number(block)};")
+    w.emit(f"mapa.shared::cluster.u32 {r}, {address}, {w.number(block, uniform)};")
     return r
 
 
@@ -262,20 +263,22 @@ def _waits_for_all(w: Writer, bar: str, parity: str) -> None:
     w.emit(f"@!{p} bra {again};")
 
 
-def _receives(w: Writer, stages: int, rounds: int, expected: str, source: int) -> None:
+def _receives(w: Writer, stages: int, rounds: int, way: str, size: int, source: int) -> None:
     total, one = w.constant(0), w.fresh("p")
     w.emit(f"setp.eq.u32 {one}, %thr, {w.draw.randrange(32)};")
     i, ends = _counted(w, rounds)
     slot, parity = _slot(w, i, stages)
     bar = place(w, "full", slot, 8)
-    if expected:
-        size = w.off("bytes that are expected", int(expected), int(expected) + 8, int(expected) - 8)
-        w.emit(f"@{one} mbarrier.arrive.expect_tx.shared::cta.b64 _, [{bar}], {size};")
+    if way != "plain":
+        expected = w.off("bytes that are expected", size, size + 8, size - 8)
+        w.emit(f"@{one} mbarrier.arrive.expect_tx.shared::cta.b64 _, [{bar}], {expected};")
     if not w.wrong("no wait for the words"):
         _waits_for_all(w, bar, parity)
     mine = w.fresh("r")
     w.emit(f"mad.lo.u32 {mine}, %lane, 4, {place(w, 'box', slot, 256)};")
     _added(w, total, mine)
+    if way == "bulk" and not w.wrong("no fence before a slot is given back"):
+        w.emit("fence.proxy.async.shared::cta;")
     free = _remote(w, place(w, "free", slot, 8), w.off("gives back to another", source, source ^ 1))
     w.emit(f"mbarrier.arrive.release.cluster.shared::cluster.b64 _, [{free}];")
     ends()
@@ -288,7 +291,9 @@ def _sends(w: Writer, stages: int, rounds: int, way: str, size: int, target: int
     if not w.wrong("no wait for a slot that is free"):
         _waits_for_all(w, place(w, "free", slot, 8), _turned(w, parity))
     at = target ^ 1 if w.wrong("bytes go to another block than their barrier") else target
-    box, bar = _remote(w, place(w, "box", slot, 256), at), _remote(w, place(w, "full", slot, 8), target)
+    all_lanes = way != "bulk"
+    box = _remote(w, place(w, "box", slot, 256), at, all_lanes)
+    bar = _remote(w, place(w, "full", slot, 8), target, all_lanes)
     into, d = w.fresh("r"), w.fresh("d")
     w.emit(f"mad.lo.u32 {into}, %lane, {size // 32}, {box};")
     weak = "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes"

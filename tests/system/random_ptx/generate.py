@@ -43,6 +43,9 @@ MIXED = ("protocols",) * 7 + ("open",) * 6 + ("data",) * 5 + ("wgmma", "boxes")
 #: The same from this seed on: seeds below name what they named before.
 MORE_FROM, MORE_MIXED = 6_000_000, (*MIXED, "words", "words", "words", "contracts", "contracts")
 
+#: Of the programs with tensor maps those whose launch file has the boxes, which the host knows.
+BOXES_GIVEN = 2 / 3
+
 Pairs = tuple[tuple[str, str], ...]
 #: What an edit puts for what besides, in programs of strong words.
 STRONG_PAIRS: Pairs = (("acquire", "relaxed"), (".volatile", ""), (".cluster", ".cta"), (".cta", ".cluster"),
@@ -60,10 +63,12 @@ def program(seed: int, set_: str = "protocols") -> Program:
     right = families[family](writer := Writer(seed))
     kind = draw.randrange(3)
     if kind == 0 or not writer.mistakes:
-        return right
-    if kind == 1:
-        return families[family](Writer(seed, draw.choice(writer.mistakes)))
-    return edited(right, draw)
+        made = right
+    elif kind == 1:
+        made = families[family](Writer(seed, draw.choice(writer.mistakes)))
+    else:
+        made = edited(right, draw)
+    return replace(made, gives_boxes=draw.random() < BOXES_GIVEN)
 
 
 def edited(right: Program, draw: random.Random) -> Program:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import re
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -28,6 +28,7 @@ SEEDS, MORE, FEW = 10, 120, 4
 STEPS = 60_000
 #: Seconds after which the executions of one program say no more.
 SECONDS = 30.0
+_BOX = re.compile(r"box of tensor map (\d+) is (\d+) bytes")
 #: The chance that a strong load reads an older value, where it may.
 LATENESS = 0.4
 
@@ -56,7 +57,8 @@ class Checked:
     """A verdict and its first finding or reason. ``seen``: the replay has seen the harm; ``told``: lines of
     contested points and of places that are assumed to be inside; ``warns``: of words in no certain order.
     ``ends``: lines of loops that are assumed to end; ``unread``: those of accesses to global memory of which
-    the report assumes that nobody reads what others write."""
+    the report assumes that nobody reads what others write; ``boxes``: bytes that the report assumes of tensor
+    maps, by their parameters."""
 
     verdict: str
     shown: str
@@ -65,6 +67,7 @@ class Checked:
     warns: bool = False
     ends: frozenset[int] = frozenset()
     unread: frozenset[int] = frozenset()
+    boxes: Mapping[int, int] = field(default_factory=dict)
 
 
 def _checked(p: Program, seconds: float) -> Checked:
@@ -90,7 +93,8 @@ def _checked(p: Program, seconds: float) -> Checked:
     ends = frozenset(int(n) for a in report.assumptions for n in re.findall(r"line (\d+): this loop ends", a))
     pairs = [n for a in report.assumptions if "no other" in a for n in re.findall(r"line (\d+)", a)]
     unread = frozenset(map(int, pairs))
-    return Checked(str(report.verdict), shown, seen, contested, warns, ends, unread)
+    boxes = {int(m[1]): int(m[2]) for a in report.assumptions if (m := _BOX.match(a))}
+    return Checked(str(report.verdict), shown, seen, contested, warns, ends, unread, boxes)
 
 
 def launch(p: Program, number: int = 0) -> Launch:
@@ -194,7 +198,8 @@ def judge(p: Program, seconds: float = 20.0) -> Judged:
     said, why, contested = found.verdict, found.shown, found.told
     if said == "error":
         return Judged(said, why, None, "error")
-    inferred = any(isinstance(x, Mapped) for x in p.params)  # the replay has what the checker inferred
+    inferred = not p.gives_boxes and any(isinstance(x, Mapped) for x in p.params)
+    # where boxes are inferred, the replay has those
     if found.seen and not inferred and not p.of_host:
         return Judged(said, why, None, "agree")
     seeds = FEW if said == "unknown" else SEEDS
@@ -213,6 +218,10 @@ def judge(p: Program, seconds: float = 20.0) -> Judged:
         kind = "outside of global memory"  # which the checker does not follow
     elif said == "proved" and harm is not None and _told(harm, contested):
         kind = "contested"  # a warning or an assumption tells of it
+    elif said == "proved" and harm is not None and (other := _with_boxes(p, found.boxes)) != p:
+        harmed, how = executed(other, range(SEEDS))
+        kind = "other box" if how == "none" else "wrong proof"  # the report assumes by name another box
+        harm = harmed or harm
     elif said == "proved" and p.outcome and how == "none" and not found.warns and (apart := differs(p)):
         kind, why = "ends differ", apart
     elif said == "proved" and harm is not None and _turns_alone(p, harm, found.ends):
@@ -226,6 +235,14 @@ def judge(p: Program, seconds: float = 20.0) -> Judged:
     else:
         kind = "unknown, harm" if harm is not None else "unknown, none"
     return Judged(said, why, harm, kind)
+
+
+def _with_boxes(p: Program, boxes: Mapping[int, int]) -> Program:
+    """The program launched with tensor maps that have these boxes."""
+    given = enumerate(p.params)
+    return replace(
+        p, params=[Mapped(boxes.get(n, x.bytes)) if isinstance(x, Mapped) else x for n, x in given]
+    )
 
 
 def _followed(p: Program) -> tuple[Kind, ...]:

@@ -27,7 +27,7 @@ from tests.system.random_ptx.data_words import DATA_FAMILIES, bins, rows
 from tests.system.random_ptx.families import FAMILIES
 from tests.system.random_ptx.generate import program
 from tests.system.random_ptx.host_contracts import CONTRACT_FAMILIES, scattered
-from tests.system.random_ptx.judge import differs, executed, judge
+from tests.system.random_ptx.judge import Checked, differs, executed, judge
 from tests.system.random_ptx.lane_sets import LANE_SET_FAMILIES, lane_sets
 from tests.system.random_ptx.lane_values import LANE_VALUE_FAMILIES
 from tests.system.random_ptx.open_sizes import OPEN_FAMILIES, sides
@@ -141,6 +141,31 @@ def test_a_box_that_does_not_follow_would_be_noticed(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(tensormap_boxes, "solve", once)
     assert judge(made).kind == "no harm found"
+
+
+@pytest.mark.parametrize(
+    ("gives_boxes", "verdict", "kind"), [(True, "refuted", "agree"), (False, "proved", "other box")]
+)
+def test_a_copy_is_missing(gives_boxes: bool, verdict: str, kind: str) -> None:
+    """Of two copies by two maps one is taken away: the phase ends if the other's box is twice as large."""
+    made = replace(program(27_004_919, "all"), gives_boxes=gives_boxes)
+    assert made.mistake
+    found = judge(made)
+    assert (found.verdict, found.kind) == (verdict, kind)
+
+
+@pytest.mark.parametrize("seed", [5, 6, 7])
+def test_a_box_that_is_given_serves_a_proof(seed: int) -> None:
+    found = judge(replace(boxes(Writer(seed)), gives_boxes=True))
+    assert (found.verdict, found.kind) == ("proved", "agree")
+
+
+def test_an_assumed_box_is_judged_by_executions_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proof that names a box, of a kernel that does harm with that box too."""
+    made = replace(program(27_004_919, "all"), gives_boxes=False)
+    assumed = Checked("proved", "", boxes={3: 256})
+    monkeypatch.setattr("tests.system.random_ptx.judge._checked", lambda *_: assumed)
+    assert judge(made).kind == "wrong proof"
 
 
 def test_a_length_that_is_written_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

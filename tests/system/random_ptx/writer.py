@@ -43,7 +43,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Mapped:
-    """A tensor map of which the checker is not told the box; executions have one of so many bytes."""
+    """A tensor map; executions have a box of so many bytes."""
 
     bytes: int
 
@@ -74,11 +74,13 @@ class Program:
     of_host: bool = False
     outcome: bool = False  # a right program leaves the same bytes in every execution
     blocks: int = 0  # of a grid that the checker knows, whose blocks hand data over; 0: one cluster
+    gives_boxes: bool = False  # the launch file has the boxes of tensor maps; otherwise they are inferred
 
     @property
     def facts(self) -> dict[str, object]:
         """The launch facts: an open size has a name and no number."""
-        given = {str(i): _fact(i, p) for i, p in enumerate(self.params) if not isinstance(p, Mapped)}
+        kept = [(i, p) for i, p in enumerate(self.params) if self.gives_boxes or not isinstance(p, Mapped)]
+        given = {str(i): _fact(i, p) for i, p in kept}
         grid = "BLOCKS" if self.grids else self.blocks or self.cluster
         return {"block": [self.block], "grid": [grid], "cluster": [self.cluster], "params": given}
 
@@ -97,6 +99,8 @@ def _fact(i: int, p: Parameter) -> object:
             return {"ptr": f"H{i}", "holds": [{"i32": word}]}
         case Open():
             return {"u32": f"N{i}"}
+        case Mapped(size):
+            return {"tensormap": f"M{i}", "bytes": size}
     return {"u32": p}
 
 

@@ -189,7 +189,7 @@ def _of_lanes(flow: Flow, i: Instr) -> Iterable[str]:
 def _numbered(flow: Flow, whole: Slice) -> set[str]:
     """Registers that may differ between the lanes of a warp by the numbers of these, not by who is elected:
     by what they are computed from, or because a branch on such a one decides whether they are."""
-    uniformity, rows = Uniformity(flow, _ONE_ROW), _has_rows(flow)
+    uniformity, rows = Uniformity(flow, _ONE_ROW, MOST_BLOCKS), _has_rows(flow)
 
     @cache
     def differs(name: str) -> bool:

@@ -31,7 +31,6 @@ from syncverify.frontends.ptx.decode.memory import Access, decode_place
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.values.polynomials import Polynomial, Product
 from syncverify.ir.expr import Expr, Unary, Var, names
-from syncverify.ir.solver import satisfiable
 from syncverify.model.events import Ev
 
 #: Accesses to one array, pairs that are asked about, and lemmas on products for one of them, at most.
@@ -154,6 +153,8 @@ class PlacesBetweenBarriers:
 
     def _contradict(self, facts: Facts, given: Sequence[Expr]) -> bool:
         """Whether nothing holds of the names that is given."""
+        from syncverify.ir.solver import satisfiable  # the solver knows the IR, which few checks of PTX ask
+
         known = [*facts.holds, *given]
         parts = {name for e in known for whole in names(e) for name in whole.split("*")}
         if self._positive:

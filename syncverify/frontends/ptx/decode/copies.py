@@ -101,8 +101,6 @@ def _cp_async(instr: Instr, function: Function) -> Decoded:
     size = immediate(ops[2]) if len(ops) >= 3 else None
     if size is None or not isinstance(ops[0], Mem) or not isinstance(ops[1], Mem):
         return malformed(instr)
-    if size not in (4, 8, 16) or (instr.mods[1] == "cg" and size != 16):
-        return malformed(instr)
     space = window(instr.mods)
     # the fourth operand: bytes to copy, a predicate that ignores the source, or a cache policy
     hinted = any(m.endswith("cache_hint") for m in instr.mods)

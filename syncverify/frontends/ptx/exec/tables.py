@@ -24,15 +24,10 @@ from syncverify.frontends.ptx.isa.targets import shared_bytes
 from syncverify.frontends.ptx.syntax.nodes import (
     Function,
     Imm,
-    Mem,
     Module,
-    Operand,
-    Pair,
-    Sym,
     Variable,
-    Vector,
 )
-from syncverify.frontends.ptx.syntax.operands import registers
+from syncverify.frontends.ptx.syntax.operands import registers, symbols
 from syncverify.frontends.ptx.syntax.parameter_names import parameter_text
 from syncverify.frontends.ptx.syntax.types import WINDOW
 from syncverify.frontends.ptx.values.atomic_tickets import Tickets
@@ -75,7 +70,7 @@ class Layout:
 def layout(module: Module, function: Function, dynamic: int | None, *, spaced: int = 0) -> Layout:
     """Lays a kernel's memory out; ``dynamic``: bytes of dynamic shared memory, if known; ``spaced``: bytes
     over which shared variables are spread, so that what leaves one lies in none; 0: they are close."""
-    used = _named(function)
+    used = {name for i in function.body for op in i.operands for name in symbols(op)}
     everything = [*function.variables, *(v for v in module.variables)]
     shared: dict[str, int] = {}
     names: list[tuple[int, int, str]] = []
@@ -153,30 +148,6 @@ def parameter_offsets(function: Function) -> dict[str, int]:
 
 def _up(at: int, align: int) -> int:
     return -(-at // max(align, 1)) * max(align, 1)
-
-
-def _named(function: Function) -> set[str]:
-    out: set[str] = set()
-
-    def visit(op: Operand) -> None:
-        match op:
-            case Sym(name, _):
-                out.add(name)
-            case Mem(base, _, coords):
-                visit(base)
-                for c in coords:
-                    visit(c)
-            case Vector(items):
-                for x in items:
-                    visit(x)
-            case Pair(a, b):
-                visit(a)
-                visit(b)
-
-    for i in function.body:
-        for op in i.operands:
-            visit(op)
-    return out
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Operand
 _BIT = (0, 1)
 _SIGNS = (-1, 1)
 _BYTE = range(256)
+_FEW_BYTES, _ALL_BYTES = (4, 8, 16), (16,)
 _LINE = (128,)  # bytes of a cache line
 _MASK = range(1 << 16)
 _BULK = range(0, 1 << 20, 16)
@@ -38,8 +39,9 @@ def out_of_range(i: Instr) -> str | None:
 
 def _listed(allowed: Sequence[int]) -> str:
     """The values in words."""
-    if len(allowed) < 3:
-        return " or ".join(map(str, allowed))
+    if not isinstance(allowed, range) or len(allowed) < 3:
+        *most, last = map(str, allowed)
+        return f"{', '.join(most)} or {last}" if most else last
     step = allowed[1] - allowed[0]
     kind = "" if step == 1 else f"a multiple of {step} from "
     return f"{kind}{allowed[0]} to {allowed[-1]}"
@@ -71,10 +73,20 @@ def _ranges(i: Instr) -> Iterator[tuple[int, Sequence[int]]]:
             yield 0, _EVENTS
         case "st" if "bulk" in i.mods:
             yield from ((1, range(0, (1 << 24) + 1, 8)), (2, (0,)))
+        case "cp" if i.mods[1] in ("ca", "cg"):
+            yield from _copy(i)
         case "cp" if "prefetch" in i.mods and "tensor" not in i.mods:
             yield 1, _BULK
         case "cp" if "multicast::cluster" in i.mods:
             yield last - ("L2::cache_hint" in i.mods), _MASK
+
+
+def _copy(i: Instr) -> Iterator[tuple[int, Sequence[int]]]:
+    """Of ``cp.async.ca`` and ``cp.async.cg``: the bytes that are written, and those that the source gives."""
+    yield 2, _ALL_BYTES if "cg" in i.mods else _FEW_BYTES
+    written = _number(i.operands[2])
+    if written in _FEW_BYTES and len(i.operands) > 3 + ("L2::cache_hint" in i.mods):
+        yield 3, range(written + 1)
 
 
 def _product(i: Instr) -> Iterator[tuple[int, Sequence[int]]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from itertools import chain
 
-from syncverify.frontends.ptx.syntax.nodes import Instr, Mem, Not, Operand, Pair, Reg, Special, Vector
+from syncverify.frontends.ptx.syntax.nodes import Instr, Mem, Not, Operand, Pair, Reg, Special, Sym, Vector
 from syncverify.frontends.ptx.syntax.pure_operations import REPEATABLE
 
 _POLLS = ("mbarrier.test_wait", "mbarrier.try_wait")
@@ -50,6 +50,20 @@ def registers(op: Operand | None) -> tuple[str, ...]:
     if isinstance(op, Pair):
         return registers(op.first) + registers(op.second)
     return (op.reg.name,) if isinstance(op, Not) else ()
+
+
+def symbols(op: Operand | None) -> tuple[str, ...]:
+    """The variables, labels and functions that an operand names."""
+    match op:
+        case Sym(name, _):
+            return (name,)
+        case Mem(base, _, coords):
+            return (*symbols(base), *chain.from_iterable(map(symbols, coords)))
+        case Vector(items):
+            return tuple(chain.from_iterable(map(symbols, items)))
+        case Pair(a, b):
+            return symbols(a) + symbols(b)
+    return ()
 
 
 @_remembered

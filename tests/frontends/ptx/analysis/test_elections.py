@@ -6,6 +6,8 @@ import pytest
 
 import syncverify
 from syncverify.base.diagnostics import Policy
+from syncverify.frontends.ptx.compile.program import Program
+from syncverify.frontends.ptx.syntax.parser import parse
 
 TEXT = """.version 8.6
 .target sm_90a
@@ -134,3 +136,14 @@ H: elect.sync %r7|%p4, 0xffff0000; setp.eq.u32 %p5, %r7, 20; selp.u32 %r8, 0, 8,
 
 def test_halves_of_a_warp_that_go_wrong_for_one_pair_of_lanes_are_not_proved() -> None:
     assert judged(HALVES, Policy.STRICT)[0] == "unknown"
+
+
+def test_numbers_of_lanes_in_the_farthest_blocks() -> None:
+    """From 65,536 blocks of 32,768 on the number is below 0, and its 32nd part is not one for a warp."""
+    body = (
+        "mov.u32 %r6, %ctaid.x; shl.b32 %r8, %r6, 15; add.s32 %r9, %r8, %r0; shr.s32 %r10, %r9, 31;"
+        "shr.u32 %r11, %r10, 27; add.s32 %r12, %r9, %r11; shr.s32 %r7, %r12, 5;"
+        "setp.lt.s32 %p2, %r7, -5; @!%p1 bra E; @%p2 st.shared.u32 [%r3], %r0; E:"
+    )
+    module = parse(TEXT.replace("BODY", body), "k.ptx")
+    assert Program(module, module.entries[0]).elections.nested

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import syncverify
+from syncverify.base.diagnostics import Policy
 
 HEAD = """.version 8.6
 .target sm_90a
@@ -60,13 +61,15 @@ CASES = {
 }  # fmt: skip
 
 
-def verdict(case: str, align: int) -> tuple[str, str]:
+def verdict(case: str, align: int, policy: Policy = Policy.STRICT) -> tuple[str, str]:
     declared, before, access, _ = CASES[case]
     text = (
         HEAD + declared.replace("N", str(align)) + "\n" + START + before + "\n" + access + "\nEND: ret;\n}\n"
     )
     facts = {"params": {"0": {"ptr": "A", "align": 128}}, "block": [64], "grid": [1]}
-    (report,) = syncverify.check(text, facts={"kernel": {"k": facts}}, replay=False, advice=False)
+    (report,) = syncverify.check(
+        text, facts={"kernel": {"k": facts}}, policy=policy, replay=False, advice=False
+    )
     return str(report.verdict), report.reason or ""
 
 

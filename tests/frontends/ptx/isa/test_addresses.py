@@ -64,6 +64,9 @@ class Held(FakeContext):
     def apart(self, site: int) -> int:
         return 0
 
+    def group(self, site: int) -> int:
+        return 0
+
     def value(self, operand: Operand) -> Any:
         if isinstance(operand, Mem):
             return self.places[str(operand.base)] + operand.offset

@@ -30,6 +30,8 @@ MULTICAST = (
         "discard.global.L2 [%rd1], 128;",
         "mbarrier.arrive.shared::cta.b64 %rd1, [%rd2], 1;",
         MULTICAST + "65535;",
+        "cp.async.ca.shared.global [%rd1], [%rd2], 8, 8;",
+        "cp.async.cg.shared.global.L2::cache_hint [%rd1], [%rd2], 16, %rd3;",
     ],
 )
 def test_constants_that_are_taken(line: str) -> None:
@@ -55,6 +57,9 @@ def test_constants_that_are_taken(line: str) -> None:
         ("mbarrier.arrive.shared::cta.b64 %rd1, [%rd2], 0;", "operand 3 is 0: 1 to"),
         ("cp.async.bulk.prefetch.L2.global [%rd1], 8;", "operand 2 is 8: a multiple of 16 from 0 to 1048560"),
         (MULTICAST + "65536;", "operand 5 is 65536"),
+        ("cp.async.ca.shared.global [%rd1], [%rd2], 5;", "operand 3 is 5: 4, 8 or 16 is expected"),
+        ("cp.async.cg.shared.global [%rd1], [%rd2], 8;", "operand 3 is 8: 16 is expected"),
+        ("cp.async.ca.shared.global [%rd1], [%rd2], 4, 5;", "operand 4 is 5: 0 to 4 is expected"),
         ("pmevent 16;", "operand 1 is 16: 0 to 15 is expected"),
     ],
 )
