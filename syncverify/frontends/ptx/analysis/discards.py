@@ -8,14 +8,17 @@ order with it could, and these are races.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from syncverify.frontends.ptx.analysis.pointer_provenance import ANYWHERE, Origins
-from syncverify.frontends.ptx.decode.global_access import semantics, space_of
-from syncverify.frontends.ptx.decode.parts import spaces
+from syncverify.frontends.ptx.decode.global_access import semantics
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.isa.accesses import UNKNOWN, Use, effects, reads, touches
 from syncverify.frontends.ptx.syntax.nodes import Instr, Mem
 from syncverify.model.events import Flag
 
-_MEET = frozenset({"bar", "barrier", "fence", "membar", "mbarrier", "griddepcontrol"})
+#: Effects by which threads meet, or order what they did.
+_MEET = frozenset({"barrier", "fence", "mbarrier", "grid", UNKNOWN})
 
 
 def read_after_discard(flow: Flow, origins: Origins) -> tuple[int, int] | None:
@@ -23,30 +26,30 @@ def read_after_discard(flow: Flow, origins: Origins) -> tuple[int, int] | None:
     for k, i in enumerate(flow.body):
         if i.op != "discard" or flow.block_of[k] not in flow.reached:
             continue
-        of = origins.of(_places(i)[0])
-        reads = [j for j, x in enumerate(flow.body) if _reads(x, of, origins)]
+        of = origins.of(touches(i)[0].at)
+        found = [j for j, x in enumerate(flow.body) if _reads(x, of, origins)]
         follow = _following(flow, k)
-        if reads and any(j in follow for j in (*reads, *(j for j in follow if _hands_over(flow.body[j])))):
-            return k, reads[0]
+        if found and any(j in follow for j in (*found, *(j for j in follow if _hands_over(flow.body[j])))):
+            return k, found[0]
     return None
 
 
 def _reads(i: Instr, of: frozenset[str], origins: Origins) -> bool:
     """Whether an instruction may read memory of some pointers."""
-    if i.op == "cp":
-        named = spaces(i.mods)
-        places = _places(i)[1:] if named[:1] != ["global"] and "global" in named else []
-    else:
-        places = _places(i) if i.op in ("ld", "ldu", "atom", "red") and space_of(i) else []
-    found = [origins.of(x) for x in places]
+    found = [origins.of(x) for x in _plain(reads(i, "global"))]
     return any(not x or not of or ANYWHERE in x | of or x & of for x in found)
+
+
+def _plain(places: Iterable[Mem]) -> Iterator[Mem]:
+    """Those that are no coordinates of a tensor map, which has a memory of its own."""
+    return (at for at in places if not at.coords)
 
 
 def _hands_over(i: Instr) -> bool:
     """Whether what comes before an instruction may be known to other threads by it."""
-    if i.op in ("st", "red", "atom"):
-        return bool(semantics(i) & (Flag.STRONG | Flag.RELEASE))
-    return i.op in _MEET
+    writes = any(Use.WRITES & t.use for t in touches(i))
+    strong = writes and bool(semantics(i) & (Flag.STRONG | Flag.RELEASE) or "memory atomic" in effects(i))
+    return strong or not effects(i).isdisjoint(_MEET)
 
 
 def _following(flow: Flow, k: int) -> set[int]:
@@ -60,10 +63,6 @@ def _following(flow: Flow, k: int) -> set[int]:
             found.update(range(flow.blocks[b].lo, flow.blocks[b].hi))
             work += flow.blocks[b].succ
     return found
-
-
-def _places(i: Instr) -> list[Mem]:
-    return [op for op in i.operands if isinstance(op, Mem)]
 
 
 __all__ = ["read_after_discard"]

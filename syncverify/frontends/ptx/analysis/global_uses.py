@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-from syncverify.frontends.ptx.decode.global_access import space_of
-from syncverify.frontends.ptx.decode.wmma import moves_matrix, stores_matrix
+from syncverify.frontends.ptx.isa.accesses import Use, effects, touches
+from syncverify.frontends.ptx.isa.addresses import GENERIC
 from syncverify.frontends.ptx.syntax.nodes import Instr, Mem
 
-_USES = {
-    "ld": "reads",
-    "ldu": "reads",
-    "st": "writes",
-    "discard": "writes",
-    "atom": "combines",
-    "red": "combines",
-}
+_WORDS = {Use.READS: "reads", Use.WRITES: "writes", Use.BOTH: "combines"}
+_SPACES = ("global", GENERIC)
 
 
 def used_in_global(i: Instr) -> tuple[str, Mem] | None:
     """Whether an instruction reads, writes or combines words that may lie in global memory, and where; None
-    for other instructions, and for bulk copies."""
-    places = [op for op in i.operands if isinstance(op, Mem)]
-    if not places:
+    for other instructions, for bulk copies, and for edits of tensor maps, which have rules of their own."""
+    if "bulk" in i.mods or "tensormap" in effects(i):
         return None
-    if i.op in _USES:
-        return (_USES[i.op], places[0]) if space_of(i) else None
-    if moves_matrix(i):
-        inside = any(m.startswith("shared") for m in i.mods)
-        return None if inside else ("writes" if stores_matrix(i) else "reads", places[0])
-    by_thread = i.op == "cp" and i.mods[:1] == ("async",) and "bulk" not in i.mods and len(places) > 1
-    return ("reads", places[1]) if by_thread else None
+    found = (t for t in touches(i) if t.use and t.space in _SPACES)
+    return next(((_WORDS[t.use], t.at) for t in found), None)
 
 
 __all__ = ["used_in_global"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from syncverify.frontends.ptx.analysis.global_uses import used_in_global
 from syncverify.frontends.ptx.analysis.locks import freed_by
 from syncverify.frontends.ptx.analysis.pointer_provenance import ANYWHERE, Origins
 from syncverify.frontends.ptx.decode.global_access import (
@@ -24,6 +25,7 @@ from syncverify.frontends.ptx.decode.global_access import (
 )
 from syncverify.frontends.ptx.decode.parts import spaces
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.isa.accesses import passes_on
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Label, Mem, Operand, Reg, Sym
 from syncverify.frontends.ptx.syntax.operands import harmless, registers, results, sources
 from syncverify.model.events import Flag
@@ -177,8 +179,12 @@ def _read_back(flow: Flow, places: Sequence[int], origins: Origins, *, apart: bo
     loads = [k for k in places if body[k].op in ("ld", "ldu") and not semantics(body[k]) & Flag.STRONG]
     stores = [k for k in places if body[k].op in _WRITERS and "cas" not in body[k].mods]
     names = {k: origins.of(_address(flow.body[k])) or frozenset({ANYWHERE}) for k in (*loads, *stores)}
-    copied = {x for use, of in _other_uses(flow, origins) if use == "reads" for x in of}
+    others = list(_other_uses(flow, origins))
+    copied = {x for use, of in others if use != "writes" for x in of}
     if copied and any(copied & names[j] or ANYWHERE in names[j] | copied for j in stores):
+        return True
+    stored = {x for use, of in others if use != "reads" for x in of}
+    if stored and any(stored & names[j] or ANYWHERE in names[j] | stored for j in loads):
         return True
     for k in loads:
         met = [j for j in stores if not apart or names[j] & names[k] or ANYWHERE in names[j] | names[k]]
@@ -240,7 +246,7 @@ def _is_steered(i: Instr, *, selects: bool) -> bool:
         return True
     if selects and i.op in ("selp", "slct"):
         return True
-    return i.op in ("st", "shfl", "vote", "bar", "redux") and space_of(i) != "global"
+    return passes_on(i)
 
 
 def _users(start: Collection[str], readers: Mapping[str, list[Instr]]) -> list[Instr]:
@@ -791,19 +797,13 @@ def _met(flow: Flow, places: Sequence[int], consumers: Collection[int], origins:
 
 
 def _other_uses(flow: Flow, origins: Origins) -> Iterator[tuple[str, frozenset[str]]]:
-    """What copies by threads, and accesses to memory of several devices, do with memory of which pointers."""
+    """What copies by threads, matrices, and accesses to several devices do with memory of which pointers."""
     for k, i in enumerate(flow.body):
-        memory = [op for op in i.operands if isinstance(op, Mem)]
-        if flow.block_of[k] not in flow.reached or not memory:
-            continue
-        if i.op == "multimem" and "bulk" not in i.mods:
-            use = next((use for m, use in _OF_DEVICES.items() if m in i.mods), "combines")
-            yield use, origins.of(memory[0]) or frozenset({ANYWHERE})
-        elif i.op == "cp" and i.mods[:1] == ("async",) and "bulk" not in i.mods and len(memory) > 1:
-            yield "reads", origins.of(memory[1]) or frozenset({ANYWHERE})
+        found = used_in_global(i) if i.op not in _USES and flow.block_of[k] in flow.reached else None
+        if found is not None:
+            yield found[0], origins.of(found[1]) or frozenset({ANYWHERE})
 
 
-_OF_DEVICES = {"ld_reduce": "reads", "st": "writes"}
 _USES = {
     "ld": "reads",
     "ldu": "reads",

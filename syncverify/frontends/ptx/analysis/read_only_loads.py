@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from syncverify.frontends.ptx.analysis.pointer_provenance import ANYWHERE, Origins
-from syncverify.frontends.ptx.decode.global_access import space_of
-from syncverify.frontends.ptx.decode.parts import spaces
-from syncverify.frontends.ptx.decode.wmma import stores_matrix
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.isa.accesses import Use, effects, touches
+from syncverify.frontends.ptx.isa.addresses import GENERIC
 from syncverify.frontends.ptx.syntax.nodes import Instr, Mem
 
-_WRITE = frozenset({"st", "atom", "red", "discard"})
+_SPACES = ("global", GENERIC)
 
 
 def written_load(flow: Flow, origins: Origins) -> tuple[int, int] | None:
@@ -49,15 +48,14 @@ def _reads_only(i: Instr) -> bool:
 
 def _writes(flow: Flow) -> Iterator[int]:
     """What may write global memory, but for copies by tensor maps, which have a memory of their own."""
-    return (k for k, i in _executed(flow) if _may_write(i) and any(isinstance(x, Mem) for x in i.operands))
+    return (k for k, i in _executed(flow) if may_write(i) and any(isinstance(x, Mem) for x in i.operands))
 
 
-def _may_write(i: Instr) -> bool:
-    if i.op == "cp":
-        return "tensor" not in i.mods and "prefetch" not in i.mods and spaces(i.mods)[:1] == ["global"]
-    if stores_matrix(i):
-        return not any(m.startswith("shared") for m in i.mods)
-    return i.op == "multimem" or (i.op in _WRITE and space_of(i) != "")
+def may_write(i: Instr) -> bool:
+    """Whether an instruction may write global memory; edits of tensor maps have rules of their own."""
+    if "tensormap" in effects(i):
+        return False
+    return any(Use.WRITES & t.use and t.space in _SPACES and not t.at.coords for t in touches(i))
 
 
 def _executed(flow: Flow) -> Iterator[tuple[int, Instr]]:
@@ -68,4 +66,4 @@ def _place(i: Instr) -> Mem:
     return next(op for op in i.operands if isinstance(op, Mem))
 
 
-__all__ = ["loads_anywhere", "written_load"]
+__all__ = ["loads_anywhere", "may_write", "written_load"]

@@ -84,6 +84,7 @@ from syncverify.frontends.ptx.decode.table import decode, refused
 from syncverify.frontends.ptx.decode.wmma import moves_matrix, stores_matrix
 from syncverify.frontends.ptx.flow.asserts import SILENT, called, stops
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.isa.accesses import acts, touches
 from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Mem, Module, Operand, Reg, Special
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 from syncverify.frontends.ptx.syntax.printer import instruction_text
@@ -935,20 +936,15 @@ class Plan:
 
 #: Execution barriers.
 BARRIERS = ("bar", "barrier")
-#: What others may notice, or an instruction waits for.
-_DOES = frozenset(
-    "st atom red ld ldu bar barrier mbarrier cp wgmma ldmatrix stmatrix shfl vote redux match mma call "
-    "fence".split()
-)
 
 
 def _does(i: Instr) -> bool:
     """Whether an instruction does something that others may see, or sees what they do."""
-    return i.op in _DOES and not (i.op in ("ld", "st") and "local" in i.mods)
+    return acts(i) and not (i.op in ("ld", "st") and "local" in i.mods)
 
 
 def _in_global(i: Instr) -> bool:
-    return i.op in ("ld", "st", "red", "atom") and "global" in i.mods
+    return bool(found := touches(i)) and all(t.space == "global" for t in found)
 
 
 def _writes(i: Instr) -> bool:

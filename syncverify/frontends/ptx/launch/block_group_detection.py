@@ -14,6 +14,7 @@ from typing import Any
 
 from syncverify.checker.prover.modular.group_positions import MOST
 from syncverify.frontends.ptx.analysis.block_groups import BlockGroups
+from syncverify.frontends.ptx.analysis.global_uses import used_in_global
 from syncverify.frontends.ptx.analysis.handover_detection import global_operand
 from syncverify.frontends.ptx.analysis.pointer_provenance import ANYWHERE
 from syncverify.frontends.ptx.compile.program import Program
@@ -185,6 +186,8 @@ def _uses(program: Program) -> Iterator[tuple[int, str]]:
                 yield k, "reduces" if i.mods[0] == "reduce" else "copies to"
             elif "global" in ways:
                 yield k, "copies from"
+        elif used_in_global(i) is not None:
+            raise NotConcrete(f"{_THROUGH}, with {i.op}")
 
 
 def _address(i: Instr) -> Operand:

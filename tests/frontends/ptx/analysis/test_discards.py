@@ -18,6 +18,8 @@ ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q];
 """
 
 DISCARD = "discard.global.L2 [%rd1], 128;"
+FRAGMENT = "{%r1,%r2,%r3,%r4,%r5,%r6,%r7,%r8}"
+MATRIX = f"wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {FRAGMENT}, [%rd1];"
 
 
 @pytest.mark.parametrize(
@@ -30,6 +32,12 @@ DISCARD = "discard.global.L2 [%rd1], 128;"
         (f"ld.global.u32 %r1, [%rd1]; {DISCARD} fence.acq_rel.gpu;", True),
         (f"ld.global.u32 %r1, [%rd1]; {DISCARD} st.release.gpu.global.u32 [%rd2], 1;", True),
         (f"ld.global.u32 %r1, [%rd1]; {DISCARD} st.global.u32 [%rd2], 1;", False),
+        (f"{DISCARD} {MATRIX}", True),
+        (f"{MATRIX} {DISCARD}", False),
+        (f"{DISCARD} multimem.ld_reduce.relaxed.sys.global.add.u32 %r1, [%rd1];", True),
+        (f"{DISCARD} multimem.st.relaxed.sys.global.u32 [%rd1], %r1;", False),
+        (f"{DISCARD} cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1], [%r2], 16;", True),
+        (f"ld.global.u32 %r1, [%rd1]; {DISCARD} multimem.red.release.sys.global.add.u32 [%rd2], 1;", True),
         (f"L: ld.global.u32 %r1, [%rd1]; {DISCARD} setp.eq.u32 %p1, %r1, 0; @%p1 bra L;", True),
     ],
 )

@@ -17,8 +17,8 @@ from syncverify.frontends.ptx.syntax.nodes import Instr
 from tests.frontends.ptx.isa.samples import all_rows, choices, function, text
 
 #: Effects of which nothing beyond registers is left, or which other parts of the front end follow.
-_WITHOUT_EVENTS = {"register", "data", "control", "hint", "warp", "matrix registers"}
-_ACCESSES = {"ld", "ldu", "st", "atom", "red"}
+_WITHOUT_EVENTS = {"register", "data", "control", "hint", "warp", "matrix registers", "texture read"}
+_ACCESSES = {"ld", "ldu", "st", "atom", "red", "discard"}
 
 
 @pytest.mark.parametrize("opcode", sorted(table()))

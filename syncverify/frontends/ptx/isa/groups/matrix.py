@@ -41,7 +41,7 @@ def _wgmma() -> str:
 
 ROWS = f"""
 @chapter Warp Level Matrix Multiply-Accumulate Instructions
-@effect matrix
+@effect matrix read
 wmma.load.a sync aligned LAYOUT:row|col SHAPE:m16n16k16|m8n32k16|m32n8k16 SPACE:global|shared|shared::cta? T:f16 ; v a s:u32? ; ptx=6.0 arch=70 mask=warp
 wmma.load.b sync aligned LAYOUT:row|col SHAPE:m16n16k16|m8n32k16|m32n8k16 SPACE:global|shared|shared::cta? T:f16 ; v a s:u32? ; ptx=6.0 arch=70 mask=warp
 wmma.load.c sync aligned LAYOUT:row|col SHAPE:m16n16k16|m8n32k16|m32n8k16 SPACE:global|shared|shared::cta? T:f16|f32|s32 ; v a s:u32? ; ptx=6.0 arch=70 mask=warp
@@ -60,10 +60,12 @@ wmma.load.b sync aligned LAYOUT:col SHAPE:m8n8k32 SPACE:global|shared|shared::ct
 wmma.load.a sync aligned LAYOUT:row SHAPE:m8n8k128 SPACE:global|shared|shared::cta? T:b1 ; v a s:u32? ; ptx=6.3 arch=75 mask=warp
 wmma.load.b sync aligned LAYOUT:col SHAPE:m8n8k128 SPACE:global|shared|shared::cta? T:b1 ; v a s:u32? ; ptx=6.3 arch=75 mask=warp
 wmma.load.c sync aligned LAYOUT:row|col SHAPE:m8n8k32|m8n8k128 SPACE:global|shared|shared::cta? T:s32 ; v a s:u32? ; ptx=6.3 arch=75 mask=warp
+@effect matrix write
 wmma.store.d sync aligned LAYOUT:row|col SHAPE:m16n16k16|m8n32k16|m32n8k16 SPACE:global|shared|shared::cta? T:f16|f32|s32 ; a v s:u32? ; ptx=6.0 arch=70 mask=warp
 wmma.store.d sync aligned LAYOUT:row|col SHAPE:m8n8k32|m8n8k128 SPACE:global|shared|shared::cta? T:s32 ; a v s:u32? ; ptx=6.3 arch=75 mask=warp
 wmma.store.d sync aligned LAYOUT:row|col SHAPE:m16n16k8 SPACE:global|shared|shared::cta? T:f32 ; a v s:u32? ; ptx=7.0 arch=80 mask=warp
 wmma.store.d sync aligned LAYOUT:row|col SHAPE:m8n8k4 SPACE:global|shared|shared::cta? T:f64 ; a v s:u32? ; ptx=7.0 arch=80 mask=warp
+@effect matrix registers
 wmma.mma sync aligned ~MATRIX:row|col ~MATRIX:row|col ~MATRIX:m16n16k16|m8n32k16|m32n8k16 ~MATRIX:f16|f32 ~MATRIX:f16|f32 ; v v v v ; ptx=6.0 arch=70 mask=warp
 wmma.mma sync aligned ~MATRIX:row|col ~MATRIX:row|col ~MATRIX:m16n16k16|m8n32k16|m32n8k16 ~MATRIX:s32 ~MATRIX:s8|u8 ~MATRIX:s8|u8 ~MATRIX:s32 ~satfinite? ; v v v v ; ptx=6.3 arch=72 mask=warp
 wmma.mma sync aligned ~MATRIX:row|col ~MATRIX:row|col ~MATRIX:m16n16k16|m8n32k16|m32n8k16 ~MATRIX:f32 ~MATRIX:bf16 ~MATRIX:bf16 ~MATRIX:f32 ; v v v v ; ptx=7.0 arch=80 mask=warp
@@ -73,7 +75,6 @@ wmma.mma sync aligned ~MATRIX:row ~MATRIX:col ~MATRIX:m8n8k32 ~MATRIX:s32 ~MATRI
 wmma.mma.xor.popc sync aligned ~MATRIX:row ~MATRIX:col ~MATRIX:m8n8k128 ~MATRIX:s32 ~MATRIX:b1 ~MATRIX:b1 ~MATRIX:s32 ; v v v v ; ptx=6.3 arch=75 mask=warp
 wmma.mma.and.popc sync aligned ~MATRIX:row ~MATRIX:col ~MATRIX:m8n8k128 ~MATRIX:s32 ~MATRIX:b1 ~MATRIX:b1 ~MATRIX:s32 ; v v v v ; ptx=7.1 arch=80 mask=warp
 
-@effect matrix registers
 mma sync aligned ~MATRIX:m8n8k4 ~MATRIX:row|col ~MATRIX:row|col ~MATRIX:f16|f32 ~MATRIX:f16 ~MATRIX:f16 ~MATRIX:f16|f32 ; v v v v ; ptx=6.4 arch=70 mask=warp
 mma sync aligned ~MATRIX:m16n8k8 ~MATRIX:row ~MATRIX:col ~MATRIX:f16|f32 ~MATRIX:f16 ~MATRIX:f16 ~MATRIX:f16|f32 ; v v v v ; ptx=6.5 arch=75 mask=warp
 mma sync aligned ~MATRIX:m16n8k16 ~MATRIX:row ~MATRIX:col ~MATRIX:f16|f32 ~MATRIX:f16 ~MATRIX:f16 ~MATRIX:f16|f32 ; v v v v ; ptx=7.0 arch=80 mask=warp
@@ -112,16 +113,18 @@ mma ~KIND:sp::ordered_metadata sync aligned ~MATRIX:m16n8k128 ~MATRIX:row ~MATRI
 mma ~KIND:sp::ordered_metadata sync aligned ~MATRIX:m16n8k64 ~MATRIX:row ~MATRIX:col ~KIND:kind::mxf8f6f4 ~KIND:block_scale ~KIND:scale_vec::1X? ~MATRIX:f32 ~MATRIX:F8F6F4 ~MATRIX:F8F6F4 ~MATRIX:f32 ~MATRIX:ue8m0 ; v v v v r:b32 i r:b32 v r:b32 v ; ptx=8.7 arch=120f mask=warp
 movmatrix sync aligned ~MATRIX:m8n8 trans b16 ; d:b32 r:b32 ; ptx=7.8 arch=75 mask=warp
 
-@effect matrix
+@effect matrix read
 ldmatrix sync aligned SHAPE:m8n8 NUM:x1|x2|x4 trans? SPACE:SHARED? b16 ; v a ; ptx=6.5 arch=75 mask=warp
 ldmatrix sync aligned !WIDE:m16n16 NUM:x1|x2 trans SPACE:SHARED? b8 ; v a ; ptx=8.6 arch=100f,110f,120f mask=warp
 ldmatrix sync aligned !WIDE:m8n16 NUM:x1|x2|x4 SPACE:SHARED? FORMAT:b8x16 SOURCE:b6x16_p32|b4x16_p64 ; v a ; ptx=8.6 arch=100f,110f,120f mask=warp
 ldmatrix sync aligned !WIDE:m16n16 NUM:x1|x2 trans SPACE:SHARED? FORMAT:b8x16 SOURCE:b6x16_p32|b4x16_p64 ; v a ; ptx=8.6 arch=100f,110f,120f mask=warp
 ldmatrix sync aligned !WIDE:m8n16 NUM:x1|x2|x4 SPACE:SHARED? FORMAT:s8 SOURCE:s4 ; v a ; ptx=9.4 arch=90a,100f,110f,120f mask=warp
+@effect matrix write
 stmatrix sync aligned SHAPE:m8n8 NUM:x1|x2|x4 trans? SPACE:SHARED? b16 ; a v ; ptx=7.8 arch=90 mask=warp
 stmatrix sync aligned !WIDE:m16n8 NUM:x1|x2|x4 trans SPACE:SHARED? b8 ; a v ; ptx=8.6 arch=100f,110f,120f mask=warp
 
 @chapter Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions
+@effect matrix
 {_wgmma()}
 wgmma.fence sync aligned ; ; ptx=8.0 arch=90a mask=warpgroup
 wgmma.commit_group sync aligned ; ; ptx=8.0 arch=90a mask=warpgroup

@@ -62,7 +62,7 @@ red SEM:relaxed|release? SCOPE? SPACE:global? OP:add|min|max ~noftz ~HINT? VEC:v
 red SEM:relaxed|release? SCOPE? SPACE:global? OP:add|min|max ~noftz ~HINT? VEC:v2|v4 T:f16x2|bf16x2 ; a S:T h ; ptx=8.1 arch=90
 
 @chapter Data Movement and Conversion Instructions: multimem
-@effect memory multimem
+@effect memory read
 multimem.ld_reduce &SEM:relaxed|acquire? &SCOPE? SPACE:global? OP:and|or|xor T:b32|b64 ; d:T a ; ptx=8.1 arch=90
 multimem.ld_reduce &SEM:relaxed|acquire? &SCOPE? SPACE:global? OP:min|max|add T:u32|s32|u64|s64 ; d:T a ; ptx=8.1 arch=90
 multimem.ld_reduce &SEM:relaxed|acquire? &SCOPE? SPACE:global? OP:add T:f64 ; d:T a ; ptx=8.1 arch=90
@@ -81,6 +81,7 @@ multimem.ld_reduce ~weak SPACE:global? OP:min|max|add VEC:v2|v4? T:f16x2|bf16x2 
 multimem.ld_reduce ~weak SPACE:global? OP:add ~ACC:acc::f32 VEC:v2|v4|v8 T:f16|bf16 ; L:T a ; ptx=8.2 arch=90
 multimem.ld_reduce ~weak SPACE:global? OP:add ~ACC:acc::f32 VEC:v2|v4? T:f16x2|bf16x2 ; L:T a ; ptx=8.2 arch=90
 multimem.ld_reduce ~weak SPACE:global? OP:min|max|add ~ACC:acc::f16? VEC:v2|v4|v8|v16? T:e5m2|e5m2x2|e5m2x4|e4m3|e4m3x2|e4m3x4 ; * ; ptx=8.6 arch=100f,110f,120a,121a
+@effect memory write
 multimem.st &SEM:relaxed|release? &SCOPE? SPACE:global? T:b32|b64|u32|s32|u64|s64|f64 ; a s:T ; ptx=8.1 arch=90
 multimem.st &SEM:relaxed|release? &SCOPE? SPACE:global? VEC:v2|v4? T:f32|f16x2|bf16x2 ; a S:T ; ptx=8.1 arch=90
 multimem.st &SEM:relaxed|release? &SCOPE? SPACE:global? VEC:v2|v4|v8 T:f16|bf16 ; a S:T ; ptx=8.1 arch=90
@@ -89,12 +90,15 @@ multimem.st ~weak SPACE:global? T:b32|b64|u32|s32|u64|s64|f64 ; a s:T ; ptx=8.2 
 multimem.st ~weak SPACE:global? VEC:v2|v4? T:f32|f16x2|bf16x2 ; a S:T ; ptx=8.2 arch=90
 multimem.st ~weak SPACE:global? VEC:v2|v4|v8 T:f16|bf16 ; a S:T ; ptx=8.2 arch=90
 multimem.st ~weak SPACE:global? VEC:v2|v4|v8|v16? T:e5m2|e5m2x2|e5m2x4|e4m3|e4m3x2|e4m3x4 ; * ; ptx=8.6 arch=100f,110f,120a,121a
+@effect memory atomic
 multimem.red &SEM:relaxed|release? &SCOPE? SPACE:global? OP:and|or|xor T:b32|b64 ; a s:T ; ptx=8.1 arch=90
 multimem.red &SEM:relaxed|release? &SCOPE? SPACE:global? OP:min|max|add T:u32|s32|u64|s64 ; a s:T ; ptx=8.1 arch=90
 multimem.red &SEM:relaxed|release? &SCOPE? SPACE:global? OP:add T:f64 ; a s:T ; ptx=8.1 arch=90
 multimem.red &SEM:relaxed|release? &SCOPE? SPACE:global? OP:add VEC:v2|v4? T:f32|f16x2|bf16x2 ; a S:T ; ptx=8.1 arch=90
 multimem.red &SEM:relaxed|release? &SCOPE? SPACE:global? OP:add VEC:v2|v4|v8 T:f16|bf16 ; a S:T ; ptx=8.1 arch=90
+@effect memory write
 multimem.st.async SEM:relaxed|release SCOPE SPACE:global? T:SIZED ; * ; ptx=9.3 arch=90 !asynchronous stores to multicast memory are not modelled
+@effect memory atomic
 multimem.red.async SEM:relaxed|release SCOPE SPACE:global? OP:REDUCE T:SIZED ; * ; ptx=9.3 arch=90 !asynchronous reductions of multicast memory are not modelled
 
 @chapter Data Movement and Conversion Instructions: hints
@@ -104,5 +108,6 @@ prefetch SPACE:global ~EVICT:L2::evict_last|L2::evict_normal ; a ; ptx=7.4 arch=
 prefetch SPACE:const|param? tensormap ; a ; ptx=8.0 arch=90
 prefetchu ~LEVEL:L1 ; a
 applypriority SPACE:global? ~EVICT:L2::evict_normal ; a i ; ptx=7.4 arch=80
+@effect memory write
 discard SPACE:global? ~LEVEL:L2 ; a i ; ptx=7.4 arch=80
 """
