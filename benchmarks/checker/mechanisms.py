@@ -39,7 +39,7 @@ from syncverify.checker.prover.parametric import strategy
 from syncverify.checker.prover.reach import knowledge_order, worklist
 from syncverify.checker.prover.reach.ring import detection
 from syncverify.checker.prover.reach.widening_strategy import (
-    BackEdges,
+    LoopEntries,
     RegisterChangeStatistics,
     RingLoopExtrapolation,
 )
@@ -135,8 +135,7 @@ MECHANISMS: dict[str, Mechanism] = {
     ),
     "laps ahead": Mechanism((_NODES, "extrapolate_ring_loop")),
     "translates": Mechanism((RingLoopExtrapolation, "translates"), []),
-    "loops are left at once first": Mechanism((BackEdges, "enters_loop"), False),
-    "inner loops first": Mechanism((BackEdges, "stays_in_inner_loop"), True, does=lambda x: not x),
+    "loops are left at once first": Mechanism((LoopEntries, "enters_loop"), False),
     "loops are told apart": Mechanism((RegisterChangeStatistics, "mixes_loops"), False),
     "holds what it would be widened with": Mechanism((_NODES, "already_subsumes"), False),
     "weakened to earlier": Mechanism((_NODES, "weaken_to_earlier"), False),

@@ -165,8 +165,7 @@ class ReachabilityAnalysis(NodeProcessing):
                 self.assumed_assertions.clear()
                 self.events = self.worklist_bytes = self.last_node_with_new_key = 0
                 self.graph = replace(self.graph, nodes=[])
-                self.back_edges.nodes.clear()
-                self.back_edges.begun = False
+                self.loop_entries.begun = False
                 self.ring_loops.steps.clear()
                 for kept in (
                     self.warnings,

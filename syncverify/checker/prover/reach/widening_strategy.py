@@ -18,14 +18,10 @@ from syncverify.symbolic.context import SymbolicContext, UndecidedBranch
 from syncverify.symbolic.inequalities import Sum, combined
 from syncverify.symbolic.path_condition import PathCondition
 
-#: Who asks, and where in its code.
-Asker = tuple[int, int]
 #: By which numbers registers move.
 Step = dict[Place, int]
 #: Register values, and what is known of them.
 Rowed = tuple[list[Sum], PathCondition]
-#: Nodes before one that are looked at.
-BACK_EDGE_HORIZON = 40
 #: How many times more often registers of inner loops change, where roles that distribute iterations
 #: round-robin count those of others too.
 ROUND_ROBIN_FACTOR = 4
@@ -181,24 +177,11 @@ def constant_stride(before: Mapping[Place, Sum], after: Mapping[Place, Sum]) -> 
 
 
 @dataclass(slots=True)
-class BackEdges:
-    """After which answer an agent asks the same again soonest: that goes on in the innermost loop."""
+class LoopEntries:
+    """Whether loops that are entered are left at once first."""
 
-    nodes: dict[int, Asker] = field(default_factory=dict)
-    back: dict[Asker, dict[bool, int]] = field(default_factory=dict)  # fewest nodes between
     begun: bool = False  # some loop was, from elsewhere
     over: bool = False  # and some state since was subsumed by an earlier one
-
-    def record(self, graph: ReachabilityGraph, number: int, asker: Asker) -> None:
-        """Takes note of a node."""
-        self.nodes[number] = asker
-        child, distance = graph.nodes[number], 1
-        while child.parent >= 0 and distance < BACK_EDGE_HORIZON:
-            if self.nodes.get(child.parent) == asker and child.branch_taken is not None:
-                found = self.back.setdefault(asker, {})
-                found[child.branch_taken] = min(distance, found.get(child.branch_taken, distance))
-                return
-            child, distance = graph.nodes[child.parent], distance + 1
 
     def enters_loop(self, graph: ReachabilityGraph, node: Node) -> bool:
         """Whether a loop was just begun, from a state from which it was not before. Until an earlier such
@@ -210,11 +193,6 @@ class BackEdges:
         if not self.begun:
             self.begun, self.over = True, False
         return not self.over
-
-    def stays_in_inner_loop(self, number: int) -> bool:
-        """Which answer to follow first."""
-        found = self.back.get(self.nodes.get(number, (-1, -1)), {})
-        return found.get(True, BACK_EDGE_HORIZON) <= found.get(False, BACK_EDGE_HORIZON)
 
 
 def knowledge_subsumes(seen: ReachedState, weakened: bool, knows: KnowledgeAbstraction | None) -> bool:
@@ -231,7 +209,7 @@ def with_same_accesses(earlier: list[ReachedState], knows: KnowledgeAbstraction 
 
 
 __all__ = [
-    "BackEdges",
+    "LoopEntries",
     "ReachedState",
     "RegisterChangeStatistics",
     "knowledge_subsumes",

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from heapq import heappush
 from itertools import count
-from typing import Any, cast
+from typing import Any
 
 from syncverify.base.diagnostics import Policy
 from syncverify.checker.happens_before import access_merging as groups
@@ -37,7 +37,7 @@ from syncverify.checker.prover.reach.state.symbolic_state import FAR, Place, Sta
 from syncverify.checker.prover.reach.tile_history import Groups, OrbitWeakening, forget_tile_history
 from syncverify.checker.prover.reach.widening_strategy import (
     STATES_BEFORE_WIDENING,
-    BackEdges,
+    LoopEntries,
     ReachedState,
     RegisterChangeStatistics,
     RingLoopExtrapolation,
@@ -77,7 +77,7 @@ class NodeProcessing(RingDetection):
     orbit_weakenings: set[OrbitWeakening] = field(default_factory=set)
     used_knowledge_order: bool = False  # some were compared by what they know
     non_monotone_failure_seen: bool = False  # failures that less knowledge may make strict-only
-    back_edges: BackEdges = field(default_factory=BackEdges)
+    loop_entries: LoopEntries = field(default_factory=LoopEntries)
     ring_loops: RingLoopExtrapolation = field(default_factory=RingLoopExtrapolation)
     worklist_bytes: int = 0  # bytes of the states that are left to follow, roughly
     register_requests_seen: int = 0  # for registers, before states are compared by what they know
@@ -288,7 +288,7 @@ class NodeProcessing(RingDetection):
                 and knowledge_subsumes(seen, state.run.options.weak_completion_knowledge, point.knows)
                 and is_subset(self.space, list(both.rows.values()), seen.path, rows, state.path)
             ):
-                self.repeats = self.back_edges.over = True
+                self.repeats = self.loop_entries.over = True
                 number = seen.node.number
                 self.graph.add(
                     state.parent,
@@ -495,12 +495,11 @@ class NodeProcessing(RingDetection):
                 self.enqueue(one)
 
     def preferred_branch(self, node: Node, o: UndecidedBranch) -> bool:
-        """Which answer to follow first: that of larger sizes, or that goes on in the innermost loop."""
+        """Which answer to follow first: that of larger sizes, or that goes on in the loop."""
         of_sizes = sum(k for a, k in o.parts if not self.space.symbols[a].widened)
         if of_sizes:
             return of_sizes > 0
-        begins = self.space.has_prefix_sums and self.back_edges.enters_loop(self.graph, node)
-        return self.back_edges.stays_in_inner_loop(node.number) is not begins
+        return not (self.space.has_prefix_sums and self.loop_entries.enters_loop(self.graph, node))
 
     def add_to_reached(
         self,
@@ -523,7 +522,6 @@ class NodeProcessing(RingDetection):
             valuation=rows,
             path=path,
         )
-        self.back_edges.record(self.graph, node.number, (t.cls, cast(Any, t.agent).place()))
         if not self._seen[key]:
             self.last_node_with_new_key = node.number
         self.loop_statistics.seen(state.parent, node.number, view)

@@ -8,7 +8,7 @@ from syncverify.checker.prover.reach.domain.affine_sets import is_subset
 from syncverify.checker.prover.reach.domain.affine_widening import AffineWidening
 from syncverify.checker.prover.reach.graph import Node, NodeStatus, ReachabilityGraph
 from syncverify.checker.prover.reach.state.symbolic_state import StateView
-from syncverify.checker.prover.reach.widening_strategy import BackEdges, ReachedState, RingLoopExtrapolation
+from syncverify.checker.prover.reach.widening_strategy import LoopEntries, ReachedState, RingLoopExtrapolation
 from syncverify.symbolic.context import SymbolicContext, UndecidedBranch
 from syncverify.symbolic.inequalities import Sum
 from syncverify.symbolic.path_condition import PathCondition
@@ -133,7 +133,7 @@ def test_a_lap_that_a_register_counts_already_is_not_told_again() -> None:
 
 
 def test_loops_are_left_at_once_until_one_is_a_case_of_another() -> None:
-    graph, rounds = ReachabilityGraph(), BackEdges()
+    graph, rounds = ReachabilityGraph(), LoopEntries()
     entered = graph.add(-1, NodeStatus.WIDENED, branch_taken=False)
     asked = graph.add(entered.number, NodeStatus.SPLIT)
     inside = graph.add(asked.number, NodeStatus.SPLIT, branch_taken=True)
