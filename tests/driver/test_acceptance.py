@@ -126,6 +126,16 @@ def test_what_the_search_leaves_undecided_the_kernel_may_accept() -> None:
     assert done.judged
 
 
+def test_what_the_kernel_takes_for_granted_is_assumed() -> None:
+    """The search may have found a proof of another abstraction, which rests on less."""
+    source, facts = files.read_source(RING_OF_PTX), LaunchFacts({"*": PTX_FACTS})
+    (plain,) = files.check_source(source, facts=facts, scope=ScopeKind.ALL, repairs=False)
+    (found,) = asked(source, facts, {}, [replace(plain, assumptions=("something else",))])
+    assert found.accepted_by == "kernel"
+    assert found.assumptions == ("something else", *plain.assumptions)
+    assert plain.assumptions
+
+
 def test_what_executions_contradict_stays_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
     """A protocol does not hold all that executions show: they are asked as of any other proof."""
     source, facts = files.read_source(RING_OF_PTX), LaunchFacts({"*": PTX_FACTS})
