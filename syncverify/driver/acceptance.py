@@ -150,7 +150,7 @@ def _by_events(
             r, acceptance=Acceptance(reason=f"it is not read as a protocol, or has no proof: {why}")
         )
     proved = found
-    if r.verdict is Verdict.PROVED:  # the kernel may have accepted what takes more for granted than the search
+    if r.verdict is Verdict.PROVED:  # the kernel may have accepted what rests on more
         missing = tuple(x for x in found.assumptions if x not in r.assumptions)
         proved = replace(r, assumptions=(*r.assumptions, *missing))
     return _read(proved, lambda: InductionProof(tuple(shown)))
