@@ -10,7 +10,7 @@ from typing import Any
 from syncverify.base.source import InputError
 
 FORMAT = "syncverify certificate"
-VERSION = 5
+VERSION = 6
 
 
 class RejectedError(Exception):

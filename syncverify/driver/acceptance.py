@@ -149,7 +149,10 @@ def _by_events(
         return replace(
             r, acceptance=Acceptance(reason=f"it is not read as a protocol, or has no proof: {why}")
         )
-    proved = r if r.verdict is Verdict.PROVED else found
+    proved = found
+    if r.verdict is Verdict.PROVED:  # the kernel may have accepted what rests on more
+        missing = tuple(x for x in found.assumptions if x not in r.assumptions)
+        proved = replace(r, assumptions=(*r.assumptions, *missing))
     return _read(proved, lambda: InductionProof(tuple(shown)))
 
 

@@ -19,7 +19,7 @@ from syncverify.checker.induction.program import parameters, protocol_by
 from syncverify.checker.induction.quotients import Product, Quotient, with_size
 from syncverify.checker.induction.stepping import NotReadError
 from syncverify.checker.kernel.accept import Rejected, accept
-from syncverify.checker.kernel.proof import FORMAT, UnreadableError, read
+from syncverify.checker.kernel.proof import FORMAT, VERSION, UnreadableError, read
 from syncverify.checker.open_launches import OpenLaunches, starts, symbols
 from syncverify.checker.outcome import Outcome
 from syncverify.driver.posed import Found, Posed
@@ -147,11 +147,14 @@ class Follower:
     met: Met = field(default_factory=Met)
     taken: int = 0
     problems: list[Any] = field(default_factory=list)
+    terms: list[Any] = field(default_factory=list)  # of all cases
 
     def __post_init__(self) -> None:
-        kind, problems = take(self.proof, self.where, "kind", "problems")
+        kind, shared, *parts = take(self.proof, self.where, "kind", "shared", "terms", "problems")
         if kind != INDUCTION:
             raise RejectedError(f"{self.where}.kind", f"{kind!r} is no proof for the kernel alone")
+        terms, problems = expanded(listed(shared, f"{self.where}.shared"), parts, self.where)
+        self.terms = listed(terms, f"{self.where}.terms")
         self.problems = listed(problems, f"{self.where}.problems")
 
     def posed(self, sizes: Any, facts: Any, systems: Any, exact: Any, *_: Any) -> Any:
@@ -207,9 +210,9 @@ class Follower:
             raise RejectedError(one.where, str(why)) from None
 
         one.space.path = path
-        given = unshared(proof, one.where)
         try:
-            claims = claims_text.read(unshared_claims(claimed, one.where))
+            given = self.whole(proof, one.where)
+            claims = claims_text.read(claimed)
             protocol = protocol_by(one.space, path.fork(), one.system, claims, self.policy)
             answer = accept(protocol, read(given), self.policy)
         except (NotReadError, NotConcrete) as e:
@@ -222,6 +225,14 @@ class Follower:
             refused(answer)
         self.met.add("obligations", answer.obligations)
 
+    def whole(self, proof: Any, where: str) -> dict[str, Any]:
+        """A proof as the kernel reads it, from one with terms and lists that all cases share."""
+        shift, end, rank, trees = take(proof, where, "shift", "end", "rank", "trees")
+        if type(trees) is not dict:
+            raise RejectedError(where, "no proof with trees")
+        rest = {"shift": shift, "end": end, "rank": rank, "trees": _apart(trees, where)}
+        return {"format": FORMAT, "version": VERSION, "terms": self.terms, **rest}
+
     def end(self) -> Met:
         """What was met, once all problems were followed."""
         if self.taken != len(self.problems):
@@ -229,19 +240,17 @@ class Follower:
         return self.met
 
 
-def unshared(proof: Any, where: str) -> dict[str, Any]:
-    """A proof as the kernel reads it, from one without its format and with lists written once."""
-    if type(proof) is not dict or "format" in proof or type(proof.get("trees")) is not dict:
-        raise RejectedError(where, "no proof with trees")
-    rest = {key: x for key, x in proof.items() if key != "shared"}
-    table = listed(proof.get("shared"), f"{where}.shared")
-    return {"format": FORMAT, **rest, "trees": expanded(table, proof["trees"], where)}
-
-
-def unshared_claims(claimed: Any, where: str) -> dict[str, Any]:
-    """Claims as their reader takes them, from those with lists written once."""
-    rest = {key: x for key, x in claimed.items() if key != "shared"}
-    return rest | expanded(listed(claimed.get("shared"), where), {"claims": rest.get("claims")}, where)
+def _apart(trees: dict[str, Any], where: str) -> dict[str, Any]:
+    """Trees by whole names, from those by all but the last word: last words in texts, and their trees."""
+    out: dict[str, Any] = {}
+    for first, pair in trees.items():
+        words, some = listed(pair, where)
+        for last, tree in zip(" ".join(words).split(" "), some, strict=True):
+            name = f"{first} {last}" if first else last
+            if name in out:
+                raise RejectedError(where, f"{name} is there twice")
+            out[name] = tree
+    return out
 
 
 @dataclass(frozen=True, slots=True)

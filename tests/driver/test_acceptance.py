@@ -21,6 +21,8 @@ from tests.checker.induction.test_read import RING
 from tests.checker.prover.rings.kernels import GOOD
 
 PTX = Path(__file__).parents[2] / "corpus" / "ptx"
+#: A proof with a case of the sizes left out.
+NOTHING = {"kind": "induction", "shared": [], "terms": [], "problems": [[None]]}
 RING_OF_PTX = Path(bases.__file__).with_name("ring.ptx")
 
 
@@ -96,7 +98,7 @@ def test_a_case_that_the_search_leaves_out_is_found(tmp_path: Path, monkeypatch:
     (plain,) = files.check_source(source, scope=ScopeKind.ALL, repairs=False)
     (right,) = asked(source, NO_FACTS, {}, [plain])
     assert right.protocol is not None
-    monkeypatch.setattr(protocols, "written", lambda some: {"kind": "induction", "problems": [[None]]})
+    monkeypatch.setattr(protocols, "written", lambda some: NOTHING)
     (wrong,) = asked(source, NO_FACTS, {}, [plain])
     assert wrong.protocol is None  # what accepts it then is the certificate of the other search
 
@@ -122,6 +124,16 @@ def test_what_the_search_leaves_undecided_the_kernel_may_accept() -> None:
     text = dumps(files.certificates(source, facts, {}, [found]))
     (done,) = files.recheck(text, "c.json", source, facts)
     assert done.judged
+
+
+def test_what_the_kernel_takes_for_granted_is_assumed() -> None:
+    """The search may have found a proof of another abstraction, which rests on less."""
+    source, facts = files.read_source(RING_OF_PTX), LaunchFacts({"*": PTX_FACTS})
+    (plain,) = files.check_source(source, facts=facts, scope=ScopeKind.ALL, repairs=False)
+    (found,) = asked(source, facts, {}, [replace(plain, assumptions=("something else",))])
+    assert found.accepted_by == "kernel"
+    assert found.assumptions == ("something else", *plain.assumptions)
+    assert plain.assumptions
 
 
 def test_what_executions_contradict_stays_undecided(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ import pytest
 from syncverify.base.certificate_data import RejectedError, write
 from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.driver.acceptance import asked
-from syncverify.driver.by_kernel import Follower, unshared_claims
+from syncverify.driver.by_kernel import Follower
 from syncverify.driver.certificates import dumps
 from syncverify.driver.certificates.reseal import resealed
 from syncverify.driver.files import certificates, check_source, read_text, recheck, suffices
@@ -42,6 +42,15 @@ def certificate(text: str, kind: str, facts: LaunchFacts) -> tuple[dict[str, Any
 def follow(data: Any, text: str, kind: str = "syncir", facts: LaunchFacts = NO_FACTS) -> Rechecked:
     (done,) = recheck(write(resealed(data)), "ring.json", read_text(text, "ring", kind), facts)
     return done
+
+
+def plain(data: dict[str, Any]) -> dict[str, Any]:
+    """The certificate of a kernel with every value where it belongs, which is one, too."""
+    (kernel,) = data["kernels"]
+    proof = kernel["proof"]
+    rest = {key: x for key, x in proof.items() if key not in ("kind", "shared")}
+    whole = copy.deepcopy(expanded(proof["shared"], rest, "here"))
+    return {**data, "kernels": [{**kernel, "proof": {"kind": proof["kind"], "shared": [], **whole}}]}
 
 
 @pytest.fixture(scope="module")
@@ -72,12 +81,12 @@ def test_names_of_quotients_and_other_values_are_in_certificates(form: str) -> N
     text = COMPILED[form].text
     data, _ = certificate(text, "ptx", FACTS)
     assert follow(data, text, "ptx", FACTS).judged
+    data = plain(data)
     ((case,),) = data["kernels"][0]["proof"]["problems"]
     if form == "quotient":
         assert case[0] == "quotient" and case[2] == 16
         case[2] = 32  # the loop's end is no sum of sizes any more
     else:
-        case[1] = unshared_claims(case[1], "here") | {"shared": []}
         claims = case[1]["claims"]
         headers = [h for claim in claims for h in claim[2] if len(h) > 5 and h[5]]  # what else registers hold
         assert headers
@@ -87,15 +96,31 @@ def test_names_of_quotients_and_other_values_are_in_certificates(form: str) -> N
         follow(data, text, "ptx", FACTS)
 
 
-def test_claims_refer_to_lists_that_are_there(of_ptx: dict[str, Any]) -> None:
-    (problem,) = of_ptx["kernels"][0]["proof"]["problems"]
-    claimed = problem[0][1]
-    assert claimed["shared"]
-    for wrong in ({**claimed, "shared": []}, {k: x for k, x in claimed.items() if k != "shared"}, [], "@0"):
+def test_a_proof_refers_to_values_that_are_there(of_ptx: dict[str, Any]) -> None:
+    assert follow(plain(of_ptx), PTX, "ptx", FACTS).judged
+    proof = of_ptx["kernels"][0]["proof"]
+    assert proof["shared"]
+    for wrong in ([], "@0", None, {}, proof["shared"][:-1], [["@0"], *proof["shared"]]):
         other = copy.deepcopy(of_ptx)
-        other["kernels"][0]["proof"]["problems"][0][0][1] = wrong
+        other["kernels"][0]["proof"]["shared"] = wrong
         with pytest.raises(RejectedError):
             follow(other, PTX, "ptx", FACTS)
+
+
+def test_cases_of_sizes_share_their_terms_and_values() -> None:
+    text = IR["ring that may be empty"].text
+    data, _ = certificate(text, "syncir", NO_FACTS)
+    proof = data["kernels"][0]["proof"]
+    assert proof.keys() == {"kind", "shared", "terms", "problems"}
+    for field in ("terms", "shared"):
+        less = copy.deepcopy(data)
+        del less["kernels"][0]["proof"][field]
+        with pytest.raises(RejectedError):
+            follow(less, text)
+    whole = plain(data)
+    whole["kernels"][0]["proof"]["terms"].reverse()
+    with pytest.raises(RejectedError):
+        follow(whole, text)
 
 
 @pytest.mark.parametrize("what", MISTAKES)
@@ -130,7 +155,9 @@ def test_cases_of_the_sizes_may_not_be_left_out() -> None:
 
 def test_a_proof_may_leave_a_problem_undecided_that_the_check_can_do_without(of_ptx: dict[str, Any]) -> None:
     (problem,) = of_ptx["kernels"][0]["proof"]["problems"]
-    follower = Follower({"kind": "induction", "problems": [None]}, Policy.PRACTICAL, "here")
+    follower = Follower(
+        {"kind": "induction", "shared": [], "terms": [], "problems": [None]}, Policy.PRACTICAL, "here"
+    )
     assert follower.posed({}, (), None, None).verdict is Verdict.UNKNOWN
     with pytest.raises(RejectedError, match="left out"):
         follower.posed({}, (), None, None)
@@ -143,24 +170,28 @@ def test_a_proof_may_leave_a_problem_undecided_that_the_check_can_do_without(of_
 
 def test_trees_are_found_by_their_whole_names(of_ir: dict[str, Any]) -> None:
     def with_trees(change: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
-        data = copy.deepcopy(of_ir)
-        proof = data["kernels"][0]["proof"]["problems"][0][0][2]
-        change(proof)
+        data = plain(of_ir)
+        change(data["kernels"][0]["proof"]["problems"][0][0][2]["trees"])
         return data
 
-    def whole(proof: dict[str, Any]) -> None:
-        proof["trees"], proof["shared"] = expanded(proof["shared"], proof["trees"], "here"), []
+    def renamed(trees: dict[str, Any]) -> None:
+        some = next(x for x in trees.values() if " " in x[0][0])
+        some[0][0] = f"another {some[0][0].partition(' ')[2]}"
 
-    def renamed(proof: dict[str, Any]) -> None:
-        some = next(x for x in proof["trees"].values() if len(x) > 1)
-        some["another"] = some.pop(next(iter(some)))
+    def twice(trees: dict[str, Any]) -> None:
+        some = next(iter(trees.values()))
+        some[0].append(some[0][0].split(" ")[0])
+        some[1].append(some[1][0])
 
-    def deeper(proof: dict[str, Any]) -> None:
-        some = next(iter(proof["trees"].values()))
-        some[next(iter(some))] = {"": some[next(iter(some))]}
+    def fewer(trees: dict[str, Any]) -> None:
+        next(iter(trees.values()))[1].pop()
 
-    assert follow(with_trees(whole), RING).judged
-    for wrong in (renamed, deeper):
+    def deeper(trees: dict[str, Any]) -> None:
+        some = next(iter(trees.values()))
+        some[1][0] = {"": some[1][0]}
+
+    assert follow(with_trees(lambda trees: None), RING).judged
+    for wrong in (renamed, twice, fewer, deeper):
         with pytest.raises(RejectedError):
             follow(with_trees(wrong), RING)
 
@@ -178,7 +209,7 @@ def test_changed_claims_are_rejected_or_hold(seed: int, of_ir: dict[str, Any]) -
     rng = random.Random(seed)
     rejected = 0
     for _ in range(12):
-        data = copy.deepcopy(of_ir)
+        data = plain(of_ir)
         claimed = data["kernels"][0]["proof"]["problems"][0][0][1]
         where, key = rng.choice(list(places(claimed)))
         old = where[key]

@@ -105,24 +105,31 @@ class _Writer:
                 return ["leaf", self.payload(payload), [self.sum(s) for s in by_all]]
 
 
-def _plain(t: Term) -> list[Any]:
+def term(t: Term) -> list[Any]:
+    """A term as plain data."""
     parts = sorted(t.parts.items(), key=str)
     return [
         t.const,
-        *([k, [a.function, _plain(a.argument)] if isinstance(a, Apply) else a] for a, k in parts),
+        *([k, [a.function, term(a.argument)] if isinstance(a, Apply) else a] for a, k in parts),
     ]
 
 
 def proof(some: Proof) -> dict[str, Any]:
     """The proof as plain data."""
-    w = _Writer()
-    body = {
+    terms: dict[Term, int] = {}
+    rest = body(some, terms)
+    return {"format": FORMAT, "version": VERSION, "terms": list(map(term, terms)), **rest}
+
+
+def body(some: Proof, terms: dict[Term, int]) -> dict[str, Any]:
+    """What a proof says by the numbers of terms. Those that have none yet get the next ones."""
+    w = _Writer(terms)
+    return {
         "shift": [[i, k] for i, k in some.shift.items()],
         "end": {ring: w.term(t) for ring, t in some.end.items()},
         "rank": [[i, done, [w.term(t) for t in ts]] for (i, done), ts in some.rank.items()],
         "trees": {key: w.tree(t) for key, t in some.trees.items()},
     }
-    return {"format": FORMAT, "version": VERSION, "terms": [_plain(t) for t in w.terms], **body}
 
 
 def claims(claimed: Claimed) -> dict[str, Any]:
@@ -170,4 +177,4 @@ def _register(f: Form) -> Any:
     return [f.c, *([name, k] for name, k in f.parts)]
 
 
-__all__ = ["claims", "proof"]
+__all__ = ["body", "claims", "proof", "term"]
