@@ -99,6 +99,12 @@ def _addresses(i: Instr, register: str) -> bool:
     )
 
 
+def _elect_apart(systems: Iterable[PtxSystem]) -> None:
+    """NotConcrete where it matters which lanes several warps elect together."""
+    if any(x.elects_in_pairs for x in systems):
+        raise NotConcrete(PAIRS)
+
+
 def open_systems(
     program: Program,
     launch: Launch,
@@ -163,8 +169,7 @@ def open_systems(
             for one in launches
             for lane in elected
         ]
-        if any(x.elects_in_pairs for x in found):
-            raise NotConcrete(PAIRS)
+        _elect_apart(found)
         if alone:
             found = [modular_system(x, i // len(elected), clusters) for i, x in enumerate(found)]
         for x in found:
