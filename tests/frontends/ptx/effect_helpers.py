@@ -45,6 +45,7 @@ class FakeContext:
     arrays: tuple[tuple[int, int, str], ...] = ()
     declared: tuple[tuple[int, int, str, int], ...] = ()
     spaced: bool = False
+    crowded: bool = False
     boxes: Mapping[Any, int | None] = field(default_factory=dict)
     footprints: list[Footprint] = field(default_factory=list)
     barriers: list[tuple[int, int]] = field(default_factory=list)

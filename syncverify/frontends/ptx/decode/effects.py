@@ -56,6 +56,7 @@ class Context(Protocol):
     #: static ones, with the alignment that is declared: no more is known of where they are placed
     declared: Sequence[tuple[int, int, str, int]]
     spaced: bool  # they are laid out with room between them, where nothing lies
+    crowded: bool  # they are too many for that, though some address may be in several
     local_end: int  # byte offset at which a thread's local memory ends
     footprints: Sequence[Footprint]  # by number
 

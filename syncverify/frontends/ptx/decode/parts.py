@@ -167,7 +167,11 @@ class Region:
 
 
 def in_none(ctx: Context, lo: int, hi: int) -> str | None:
-    """That bytes lie in no shared variable, where these are laid out with room between them; None else."""
+    """That bytes lie in no shared variable, where these are laid out with room between them; None else.
+
+    Raises Opaque where they are too many for room between them."""
+    if ctx.crowded:
+        raise Opaque("which of the shared arrays an address is in; they are too many to be laid out apart")
     if not ctx.spaced or any(low <= lo and hi <= high for low, high, _ in ctx.arrays):
         return None
     before = max((a for a in ctx.arrays if a[0] <= lo), default=min(ctx.arrays))

@@ -55,6 +55,7 @@ class ClassContext:
         self.arrays = tables.layout.names
         self.declared = tables.layout.declared
         self.spaced = tables.layout.spaced
+        self.crowded = tables.layout.crowded
         self.local_end = tables.layout.local_end
         self.footprints: Sequence[Footprint] = tables.footprint_table
         self._parts: dict[int, ClassContext] = {}

@@ -61,6 +61,7 @@ class Layout:
     #: of static shared variables: first byte, end, name and the alignment that is declared
     declared: tuple[tuple[int, int, str, int], ...]
     spaced: bool  # what lies in no variable is in none of these bytes
+    crowded: bool  # there should be room between the variables, and is none
     start: int  # of the first shared variable that the kernel names
     end: int  # of static and dynamic shared memory
     static: int  # bytes of static shared memory
@@ -77,7 +78,8 @@ def layout(module: Module, function: Function, dynamic: int | None, *, spaced: i
     declared: list[tuple[int, int, str, int]] = []
     at = SHARED_BASE
     late = [v for v in everything if v.space == "shared"]
-    gap = _gap([v for v in late if v.name in used], spaced, shared_bytes(module.target))
+    named = [v for v in late if v.name in used]
+    gap = _gap(named, spaced, shared_bytes(module.target), dynamic)
     for v in late:
         if v.size and not v.extern and v.name in used:
             at = _up(at, v.align)
@@ -119,6 +121,7 @@ def layout(module: Module, function: Function, dynamic: int | None, *, spaced: i
         tuple(sorted(names)),
         tuple(declared),
         gap > 0,
+        bool(spaced) and not gap and len(named) > 1,
         start,
         end,
         static,
@@ -126,11 +129,12 @@ def layout(module: Module, function: Function, dynamic: int | None, *, spaced: i
     )
 
 
-def _gap(variables: Sequence[Variable], spread: int, most: int) -> int:
-    """How far apart variables can be laid out over so many bytes; ``most``: that a block has."""
-    taken = (
-        most if any(v.extern or not v.size for v in variables) else sum(v.size + v.align for v in variables)
-    )
+def _gap(variables: Sequence[Variable], spread: int, most: int, dynamic: int | None) -> int:
+    """How far apart variables can be laid out over so many bytes; ``most``: that a block has; ``dynamic``:
+    of these, dynamic ones, if known."""
+    taken = sum(v.size + max(16, v.align) for v in variables) + (dynamic or 0)
+    if dynamic is None and any(v.extern or not v.size for v in variables):
+        taken = most
     room = max(0, spread - SHARED_BASE - taken) // max(1, len(variables))
     return min(_GAP, room) // SHARED_BASE * SHARED_BASE
 

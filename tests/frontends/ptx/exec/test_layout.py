@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from syncverify.frontends.ptx.exec.tables import layout
+from syncverify.frontends.ptx.syntax.parser import parse
 from tests.frontends.ptx.execute_helpers import module_text
 
 FACTS = (
@@ -73,3 +75,18 @@ def test_a_thread_that_leaves_an_array_for_the_next(
     found = check(text, facts=FACTS)
     assert found["verdict"] == verdict, found["reason"]
     assert verdict == "proved" or "lie outside `one`" in str(found) or "lie outside `two`" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "dynamic", "spaced", "crowded"),
+    [(40, 4096, True, False), (40, None, False, True), (4, None, True, False), (240, 4096, False, True)],
+)
+def test_arrays_that_are_too_many_for_room_between_them(
+    arrays: int, dynamic: int | None, spaced: bool, crowded: bool
+) -> None:
+    names = [f"s{n}" for n in range(arrays)]
+    body = "".join(f".shared .align 16 .b8 {n}[64];\n" for n in names)
+    body += "".join(f"mov.u32 %r1, {n};\n" for n in (*names, "more")) + "ret;\n"
+    module = parse(module_text(body, ".param .u64 k_p", ".extern .shared .align 16 .b8 more[];\n"))
+    made = layout(module, module.entries[0], dynamic, spaced=1 << 18)
+    assert (made.spaced, made.crowded) == (spaced, crowded)
