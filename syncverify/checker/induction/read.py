@@ -1030,9 +1030,10 @@ class Reader:
             for leaf in self.onward(header, at, n, () if at[0] == 0 or header.first else (u - 1,)):
                 enters = leaf.target is not None and self.headers[leaf.target].outer == header.place
                 (heads if enters else ends).setdefault(at, []).append(leaf)
-        for leaf in (x for some in ends.values() for x in some if heads and x.target == header.place):
-            self.of_sizes(leaf)
-            raise NotReadError("a tile without its loop")
+            # before further residues, of which a claim that fits few tiles may say too little to go on
+            for leaf in (x for some in ends.values() for x in some if heads and x.target == header.place):
+                self.of_sizes(leaf)
+                raise NotReadError("a tile without its loop")
         return heads, ends
 
     def inner_trips(

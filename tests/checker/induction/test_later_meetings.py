@@ -96,6 +96,13 @@ def _of_menu(stage: str) -> Answer:
     return answered(problem, PLAIN)
 
 
+def test_a_product_is_read_in_cases_of_its_steps() -> None:
+    """No claim fits tiles of any number of steps: it says too little of those that come to no loop."""
+    problem = of_menu("64x128p+", "ir")
+    assert problem is not None
+    assert {"P_fewer" in p.prefix for p in protocols(problem)} == {False, True}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "answer",
