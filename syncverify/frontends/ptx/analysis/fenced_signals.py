@@ -23,7 +23,7 @@ from syncverify.model.events import Flag
 from syncverify.model.proxies import Scope
 
 _OWN = frozenset({"shared", "shared::cta"})
-#: What only loads, and what nobody is told of, beside what makes no access to memory.
+#: What only loads, and what no other thread notices, beside what makes no access to memory.
 _LOADS = frozenset({"ld", "ldu", "ldmatrix"})
 _SILENT = frozenset({"prefetch", "prefetchu", "applypriority", "fence", "membar"})
 _WAITS = frozenset({"test_wait", "try_wait", "pending_count"})
