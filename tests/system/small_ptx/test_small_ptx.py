@@ -38,6 +38,7 @@ BY_INPUT = (
     "tensors_again",
     "other_reads",
     "slices_of_sums",
+    "registers_in_loops_of_data",
     "places_of_other_blocks",
 )
 #: One of so many is replayed on the second reader in every run.
@@ -62,6 +63,7 @@ LONG = {
     "products_and_rings": 8,
     "readings": 6,
     "roles_and_groups": 4,
+    "registers_in_loops_of_data": 2,
     "rounds_of_collectives": 5,
     "shared_flags": 3,
     "turns_in_shared": 12,
