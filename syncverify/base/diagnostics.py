@@ -373,6 +373,8 @@ class KernelReport:
     acceptance: Acceptance = Acceptance(reason=NOT_ASKED)
     #: the proof that the kernel accepted, from which a certificate is written; no format shows it
     protocol: Any = field(default=None, compare=False, repr=False)
+    #: of a kernel of PTX whose block nothing gives, those with which it was checked; certificates name them
+    blocks: tuple[tuple[int, int, int], ...] = field(default=(), compare=False, repr=False)
     #: of a refuted kernel, the system that shows it: ``driver.explained`` tries repairs on it
     refuted_system: Any = field(default=None, compare=False, repr=False)
     #: of a refuted kernel of PTX, the launch facts under which it is: ``driver.confirmed`` launches by them
