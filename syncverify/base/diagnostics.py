@@ -391,6 +391,5 @@ class KernelReport:
     @property
     def accepted_by(self) -> str | None:
         """``kernel`` or ``search``; None of a verdict that is no proof."""
-        if self.verdict is not Verdict.PROVED:
-            return None
-        return "kernel" if self.acceptance.kernel else "search"
+        by = "kernel" if self.acceptance.kernel else "search"
+        return by if self.verdict is Verdict.PROVED else None
