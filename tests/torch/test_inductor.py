@@ -250,7 +250,7 @@ def test_a_kernel_that_fails_is_not_called_slower(
 def test_of_several_kernels_those_that_fail_say_so(
     store: Path, clocks: dict[str, list[float]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """This process knows the times of the others, and a second round takes the same; no other process does."""
+    """This process keeps the times of the others, so that a second round takes the same."""
     clocks["beside"] = [8.0]
     names: list[str] = []
 
