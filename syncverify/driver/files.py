@@ -523,9 +523,9 @@ def certificates(
             return issue_ptx.for_blocks(source, r, facts, values, search)
         if r.protocol is not None:
             return issue_ptx.by_kernel_alone(source, r, values)
-        return issue_ptx.certify(source.module, r.name, source.hash, facts, values, r.policy, search)
+        return issue_ptx.certify(module, r.name, source.hash, facts, values, r.policy, search)
 
-    search = prover(Entry.PTX)
+    module, search = source.module, prover(Entry.PTX)
     return [certified(r) for r in proved.values()]
 
 
