@@ -55,15 +55,17 @@ def asked(
     out: list[KernelReport] = []
     for r in reports:
         if r.verdict is not Verdict.PROVED:
-            out.append(_undecided(source, facts, values, r, infer) if r.verdict is Verdict.UNKNOWN else r)
+            out.append(
+                _undecided(source, facts, values, r, infer=infer) if r.verdict is Verdict.UNKNOWN else r
+            )
             continue
         if r.blocks:
-            out.append(_with_each_block(source, facts, values, r, infer))
+            out.append(_with_each_block(source, facts, values, r, infer=infer))
             continue
         if r.name in kernels:
             found = _by_protocol(kernels[r.name], r)
         else:
-            found = _by_events(source, facts, values, r, infer)
+            found = _by_events(source, facts, values, r, infer=infer)
         if found is not None and isinstance(found.protocol, InductionProof):
             found = _followed(source, facts, values, found)
         if found is None or not found.acceptance.kernel:
@@ -74,7 +76,7 @@ def asked(
 
 
 def _with_each_block(
-    source: SourceFile, facts: LaunchFacts, values: Mapping[str, int], r: KernelReport, infer: bool
+    source: SourceFile, facts: LaunchFacts, values: Mapping[str, int], r: KernelReport, *, infer: bool
 ) -> KernelReport:
     """A proof with blocks that nothing gives: the kernel has to accept it with each of them."""
     found: list[KernelReport] = []
@@ -93,12 +95,12 @@ def _with_each_block(
 
 
 def _undecided(
-    source: SourceFile, facts: LaunchFacts, values: Mapping[str, int], r: KernelReport, infer: bool
+    source: SourceFile, facts: LaunchFacts, values: Mapping[str, int], r: KernelReport, *, infer: bool
 ) -> KernelReport:
     """An undecided report, or the proof that the kernel accepts. Executions may contradict that proof as they
     may any other's: a protocol does not hold what blocks count in global memory.
     """
-    found = _by_events(source, facts, values, r, infer)
+    found = _by_events(source, facts, values, r, infer=infer)
     if found is None or source.module is None or not found.acceptance.kernel:
         return r
     found = replace(found, assumptions=(*found.assumptions, *source.assumptions))
@@ -147,7 +149,7 @@ def _read(r: KernelReport, find: Callable[[], InductionProof]) -> KernelReport:
 
 
 def _by_events(
-    source: SourceFile, facts: LaunchFacts, values: Mapping[str, int], r: KernelReport, infer: bool
+    source: SourceFile, facts: LaunchFacts, values: Mapping[str, int], r: KernelReport, *, infer: bool
 ) -> KernelReport | None:
     """A kernel of PTX for every size that is open; None for a launch."""
     if r.scope.kind is ScopeKind.EXACT or source.module is None:
