@@ -56,6 +56,7 @@ class HandOver:
     tickets: frozenset[int] = frozenset()  # atomics that count, for whose number spins wait
     tries: Mapping[int, int | None] = field(default_factory=dict)  # those that try a lock -> what lets it go
     unreleased: bool = False  # whether atomics decide, and nothing orders plain accesses by them
+    released: bool = False  # whether something is released, in a kernel of which no part acquires it
 
     @property
     def ordered(self) -> bool:

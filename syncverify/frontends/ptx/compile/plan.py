@@ -81,7 +81,12 @@ from syncverify.frontends.ptx.decode.shared_flags import (
     shared_turn_effect,
 )
 from syncverify.frontends.ptx.decode.table import decode, refused
-from syncverify.frontends.ptx.decode.wmma import moves_matrix, stores_matrix
+from syncverify.frontends.ptx.decode.wmma import (
+    global_matrix,
+    matrix_in_global,
+    moves_matrix,
+    stores_matrix,
+)
 from syncverify.frontends.ptx.flow.asserts import SILENT, called, stops
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.isa.accesses import acts, touches
@@ -243,7 +248,9 @@ class Plan:
         if self.any_data and self.handing is not None and self.only_counts(self.handing):
             self.counted = frozenset(k for k in self.handing.consumers if self.body[k].op == "atom")
             self.handing = None
-        if followed and self.exchanges is not None:
+        #: whether what is handed over is followed to refute the kernel, and for no proof
+        self.refutes = followed and self.exchanges is not None
+        if self.refutes:
             self.handing = self.exchanges
         #: a flag for other kernels: where it is released after bulk copies
         self.unseen = released_unseen(self.flow) if self.handing is None else None
@@ -927,7 +934,9 @@ class Plan:
     def _refuse_matrices(self) -> None:
         """Matrices in global memory are not followed where it matters what lies there."""
         for k, i in enumerate(self.body):
-            if moves_matrix(i) and k not in self.decoded:
+            if self.refutes and matrix_in_global(i):
+                self.decoded[k] = global_matrix(i)
+            elif moves_matrix(i) and k not in self.decoded:
                 why = (
                     "is not followed in global memory, where the kernel hands data over or bulk copies write"
                 )
