@@ -40,6 +40,8 @@ BY_INPUT = (
     "slices_of_sums",
     "registers_in_loops_of_data",
     "places_of_other_blocks",
+    "other_instructions",
+    "words_of_several_blocks",
 )
 #: One of so many is replayed on the second reader in every run.
 EVERY = 32

@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
-from syncverify.frontends.ptx.analysis.collectives import is_collective
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.isa.accesses import acts, touches
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Operand, Reg
@@ -58,13 +57,21 @@ class State:
 
 class RunPast:
     """The tails of a function. ``varies``: whether lanes of a warp may decide the branch or the guard of an
-    instruction differently; of a block, where the second argument says so. ``met``: whether agents come to a
-    barrier or collective as an event of its own."""
+    instruction differently; of a block, where the second argument says so. ``together``: whether lanes
+    execute an instruction as a collective. ``met``: whether agents come to it as an event of its own."""
 
-    def __init__(self, flow: Flow, varies: Callable[[int, bool], bool], met: Callable[[int], bool]) -> None:
+    def __init__(
+        self,
+        flow: Flow,
+        varies: Callable[[int, bool], bool],
+        *,
+        together: Callable[[int], bool],
+        met: Callable[[int], bool],
+    ) -> None:
         self.flow = flow
         self.body = flow.body
         self.varies = varies
+        self.together = together
         self.met = met
 
     @cached_property
@@ -81,7 +88,7 @@ class RunPast:
         """Barriers and collectives, each with the tails behind it."""
         for k, i in enumerate(self.body):
             at = self.flow.block_of[k]
-            if (i.op in BARRIERS or is_collective(i)) and at in self.flow.reached:
+            if (i.op in BARRIERS or self.together(k)) and at in self.flow.reached:
                 while 0 <= at < self.flow.end:
                     if any(map(_does, self._inside(at))):
                         yield k, at
