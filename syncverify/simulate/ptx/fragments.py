@@ -105,8 +105,8 @@ def registers_of(matrix: Lanes, kind: str) -> list[Lanes]:
 
 
 def fused(a: Lanes, b: Lanes, start: Lanes, mode: str) -> Lanes:
-    """``a b + start`` of f64: a multiply-add for each ``k``, of which each rounds once, by this mode. In which
-    order they come is not specified; here it is that of ``k``."""
+    """``a b + start`` of f64: a multiply-add for each ``k``, of which each rounds once, by this mode. In
+    which order they come is not specified; here it is that of ``k``."""
     of = arithmetic("fma", "f64", (mode,))
     assert of is not None
     total = np.ascontiguousarray(start)
