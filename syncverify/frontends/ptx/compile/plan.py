@@ -149,6 +149,7 @@ class Plan:
         self.block_groups = block_groups
         self.numbers = numbers
         self.spins = self.flow.spins
+        self._intervals: dict[tuple[int, ...], PlacesBetweenBarriers] = {}
         self.decoded: dict[int, Decoded] = {}
         #: accesses without a space, and whether they may reach shared memory
         self._generic: dict[int, bool] = {}
@@ -585,7 +586,7 @@ class Plan:
     ) -> Callable[[int], SizedAccess | None]:
         """By the site of an access to shared memory, its group of those that do not race
         (``places_between_barriers``)."""
-        found = PlacesBetweenBarriers(self.flow, block, shared)
+        found = self._between_barriers(block, shared)
 
         @cache
         def of(site: int) -> SizedAccess | None:
@@ -593,6 +594,16 @@ class Plan:
             return None if k is None else found.of(k)
 
         return of
+
+    def placed_by_sizes(self, block: Sequence[int], shared: Mapping[str, int]) -> bool:
+        """Whether sizes place accesses, and all those to the same arrays race with none of them."""
+        return self._between_barriers(block, shared).covers
+
+    def _between_barriers(self, block: Sequence[int], shared: Mapping[str, int]) -> PlacesBetweenBarriers:
+        key = (id(self.flow), *block)  # each keeps its flow
+        if key not in self._intervals:
+            self._intervals[key] = PlacesBetweenBarriers(self.flow, block, shared)
+        return self._intervals[key]
 
     def reached(
         self, block: Sequence[int], shared: Mapping[str, int], *, parameters: bool
