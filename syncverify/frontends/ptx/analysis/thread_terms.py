@@ -11,7 +11,8 @@ Behind the first turn holds what the branch back to the loop asked for, which co
 
 **Claim.** What ``given`` says of an instruction holds of what its thread's registers held when it last came
 there. *Proof.* It says what branches asked for whose blocks lie on all ways there, or on all from the
-last time that the thread came to a join or a loop's head which does. A register that such a branch read is
+last time that the thread came to a join or a loop's head which does: one that may never be come to rules
+nothing out. A register that such a branch read is
 written again only ahead of that join, as each way from there to the instruction leads through it. What the
 loop writes has names of its own for the turn before, but for what was handed back to its head. ∎
 
@@ -96,10 +97,18 @@ class ThreadTerms:
     """The registers of the thread ``tag``, in a block of one shape, at one moment."""
 
     def __init__(
-        self, flow: Flow, block: Sequence[int], tag: str, named: Named, facts: Facts, led: Led = _any_way
+        self,
+        flow: Flow,
+        block: Sequence[int],
+        tag: str,
+        named: Named,
+        facts: Facts,
+        led: Led = _any_way,
+        at: int | None = None,
     ) -> None:
+        """``at``: the block that the thread is in at that moment. It came through those that dominate it."""
         self.flow, self.block, self.tag, self.named, self.facts = flow, block, tag, named, facts
-        self._led = led
+        self._led, self._at = led, at
         self._held: dict[int, Polynomial] = {}
         self._steps: dict[int, Polynomial] = {}  # by register of a loop's head, what each turn adds
         self._turns: dict[int, Expr] = {}  # by head of a loop, how often it was gone round
@@ -306,11 +315,12 @@ class ThreadTerms:
         name = next(iter(x.names))
         if self.facts.first(name):
             w = written(x)
-            ways = sorted((y, b) for b, y in edges)
-            self.facts.holds.append(
-                either(*(all_of([w.eq(written(self.version(y, depth))), *self._came(b, here, depth)])
-                         for y, b in ways))
-            )  # fmt: skip
+            came = self._at is not None and flow.dominates(here, self._at)  # another may never be come to
+            ways = [
+                all_of([w.eq(written(self.version(y, depth))), *(self._came(b, here, depth) if came else ())])
+                for y, b in sorted((y, b) for b, y in edges)
+            ]
+            self.facts.holds.append(either(*ways))
         return x
 
     def _came(self, block: int, join: int, depth: int) -> Iterator[Expr]:
@@ -516,7 +526,7 @@ class _TurnBefore(ThreadTerms):
         )
         if v is None or step is None or not step.number or width(i.mods[-1]) <= _HALF or not fixed:
             return
-        (first,) = (x for b, x in flow.versions.merged(v) if b != self.tail)
+        first = next(x for b, x in flow.versions.merged(v) if b != self.tail)
         end, way = self.now.of(_signed(other, i), at), 1 if step.number > 0 else -1
         yield from self.now.before_the_end(
             self.now.version(first), self.now.version(v), end, step.number * way, way

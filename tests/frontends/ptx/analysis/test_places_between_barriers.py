@@ -337,6 +337,48 @@ def test_groups_without_what_meets(name: str) -> None:
     assert wrong(MEET[name], groups, positive) is None
 
 
+WAYS = """.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u32 p0)
+{
+.reg .pred %p<9>;
+.reg .b32 %r<9>;
+.extern .shared .align 16 .b8 s[];
+mov.u32 %r0, %tid.x;
+ld.param.u32 %r4, [p0];
+mov.u32 %r5, 3;
+setp.gt.s32 %p1, %r4, 5;
+@!%p1 bra K;
+setp.gt.s32 %p2, %r4, 10;
+@%p2 bra B;
+mov.u32 %r5, 2;
+bra J;
+B:
+setp.gt.s32 %p3, %r4, 20;
+mov.u32 %r5, LEAVES;
+@%p3 bra K;
+mov.u32 %r5, 1;
+J:
+mov.u32 %r7, 0;
+K:
+mul.lo.s32 %r1, %r0, %r5;
+shl.b32 %r1, %r1, 2;
+mov.u32 %r2, s;
+add.s32 %r2, %r2, %r1;
+st.shared.u32 [%r2], %r3;
+ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("leaves", "grouped"), [("0", False), ("4", True)])
+def test_a_join_that_may_not_be_come_to_rules_nothing_out(leaves: str, grouped: bool) -> None:
+    flow = Flow(parse(WAYS.replace("LEAVES", leaves), "k.ptx").entries[0])
+    (site,) = (k for k, i in enumerate(flow.body) if i.op == "st")
+    assert (PlacesBetweenBarriers(flow, (THREADS, 1, 1), {"s": 0}).of(site) is not None) == grouped
+
+
 # ---------------------------------------------------------------- kernels that are drawn
 
 
