@@ -204,7 +204,7 @@ class PlacesBetweenBarriers:
             here = self._leads_on(interval, block)
             return here or self._merged_when(interval.start, join, k) != "since"
 
-        terms = ThreadTerms(self.flow, self.block, tag, named, facts, led, self.flow.block_of[k])
+        terms = ThreadTerms(self.flow, self.block, tag, named, facts).arrived(self.flow.block_of[k], led)
         address = self._accesses[k].address
         place = terms.of(address.base, k) + Polynomial.of(address.offset)
         return _At(place, tuple(terms.given(k)))

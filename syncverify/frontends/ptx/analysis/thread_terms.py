@@ -96,22 +96,18 @@ def either(*facts: Expr) -> Expr:
 class ThreadTerms:
     """The registers of the thread ``tag``, in a block of one shape, at one moment."""
 
-    def __init__(
-        self,
-        flow: Flow,
-        block: Sequence[int],
-        tag: str,
-        named: Named,
-        facts: Facts,
-        led: Led = _any_way,
-        at: int | None = None,
-    ) -> None:
-        """``at``: the block that the thread is in at that moment. It came through those that dominate it."""
+    def __init__(self, flow: Flow, block: Sequence[int], tag: str, named: Named, facts: Facts) -> None:
         self.flow, self.block, self.tag, self.named, self.facts = flow, block, tag, named, facts
-        self._led, self._at = led, at
+        self._led: Led = _any_way
+        self._at: int | None = None
         self._held: dict[int, Polynomial] = {}
         self._steps: dict[int, Polynomial] = {}  # by register of a loop's head, what each turn adds
         self._turns: dict[int, Expr] = {}  # by head of a loop, how often it was gone round
+
+    def arrived(self, at: int, led: Led) -> ThreadTerms:
+        """Itself, of a thread that is in a block at that moment: it came through those that dominate it."""
+        self._at, self._led = at, led
+        return self
 
     # ------------------------------------------------------------ numbers
 
@@ -478,7 +474,7 @@ class _TurnBefore(ThreadTerms):
     """
 
     def __init__(self, now: ThreadTerms, head: int, tail: int) -> None:
-        super().__init__(now.flow, now.block, now.tag, now.named, now.facts, now._led)
+        super().__init__(now.flow, now.block, now.tag, now.named, now.facts)
         self.now, self.head, self.tail = now, head, tail
         #: by register of the head that was asked for, that it holds what it did in the first turn
         self.moved: dict[int, Expr] = {}
