@@ -86,15 +86,16 @@ def for_every_size(
     if report.verdict is not Verdict.UNKNOWN or k.checker.prove is None or k.facts.block is None:
         return _smallest(k, report)
     start = time.perf_counter()
-    placed = _proved_by_places(k)
+    unwritten = Cause.UNWRITTEN in causes_of(report.reason)  # no size writes the address
+    placed = None if unwritten else _proved_by_places(k)
     early = refuted_early(k, check_at, several=placed is None)
     if early is not None and (wrong := check_at(k, early)).verdict is Verdict.REFUTED:
         return replace(wrong, seconds=time.perf_counter() - start)
     if placed is not None:
         found = _outside(placed.task) or _proved(placed, report, 0.0)
         return replace(found, seconds=report.seconds + time.perf_counter() - start)
-    if Cause.UNWRITTEN in causes_of(report.reason):
-        return _smallest(k, report)  # no size writes the address
+    if unwritten:
+        return _smallest(k, report)
     soon = ahead(k, report)
     if soon.verdict is not Verdict.UNKNOWN:
         return replace(soon, seconds=time.perf_counter() - start)

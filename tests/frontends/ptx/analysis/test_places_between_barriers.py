@@ -324,6 +324,20 @@ MEET: dict[str, list[Statement]] = {
         ("st", ("+", "t", ("-", "x", "r")), ("eq", "x", 3)),
         ("st", "t", None),
     ],
+    "what the next turn reads": [
+        (
+            "for",
+            "p",
+            0,
+            "n",
+            1,
+            [("ld", "p", ("eq", "t", 1)), ("bar",), ("st", ("+", "p", 1), ("eq", "t", 0))],
+        )
+    ],
+    "one place behind a loop": [("for", "i", 0, "n", 1, []), ("st", "r", ("gt", "n", 0))],
+    "rows that are too short": [
+        ("for", "x", ("&", "t", 1), ("*", "r", 2), 2, [("st", ("+", ("*", (">>", "t", 1), "r"), "x"), None)])
+    ],
     "a turn beside the next": [
         ("for", "p", 0, "n", 1, [("st", ("+", "t", "p"), None), ("bar",), ("ld", ("+", "t", "p"), None)])
     ],
