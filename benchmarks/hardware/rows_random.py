@@ -1,14 +1,14 @@
 """Fusions of rows of any width beside torch.compile and max-autotune on one Hopper GPU.
 
     python benchmarks/hardware/rows_random.py --seed N --out DIR [--count 60] [--seconds 300] [--explore 0]
-        [--without-eager]
+        [--without-eager] [--functions compile,max-autotune]
 
 A seed names its points for ever: (operation, type, width), widths from 128 to 131072, spread evenly by their
 logarithm; a third of them multiples of 64, a third odd, a third any. ``--explore N`` also times N other
 schedules of each point, what ``rows_fit.py`` fits a card's coefficients to. How a point is measured is told
 in rows_on_gpu.py; DIR/rows_on_gpu.json has it all. At the end: the geomean of the better of torch.compile and
 max-autotune by ours, by kind, and the ten worst. Then the same for what torch.compile makes with this
-backend: that is Inductor's code where no kernel is faster.
+backend: that is Inductor's code where no kernel is faster. ``--functions``: only these of torch.compile's.
 """
 
 from __future__ import annotations
@@ -154,12 +154,15 @@ def main() -> int:
     parser.add_argument("--compile-share", type=float, default=0.55)
     parser.add_argument("--cpu", action="store_true")
     parser.add_argument("--without-eager", action="store_true", help="times compiled functions alone")
+    parser.add_argument("--functions", default="", help="of torch.compile's functions these (rows_torch.py)")
     args = parser.parse_args()
     wanted = points(args.seed, args.count)
     g = random.Random(args.seed + 1)
     for p in wanted:
         p["settings"] = explored(p, args.explore, g)
         p["eager"] = not args.without_eager
+        if args.functions:
+            p["functions"] = args.functions.split(",")
     if args.prepare:
         return 1 if rows_on_gpu.prepare(wanted, args.jobs) else 0
     args.scratch = None

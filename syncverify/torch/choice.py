@@ -67,13 +67,15 @@ class Times:
 
     ``others``: by the places of these regions among the context's, joined by commas. ``least``: what it is
     not below with any kernels. ``library``: Inductor calls a library for all of it. A kernel in the place of
-    that call changes nothing around it, so that one is enough that is as fast.
+    that call changes nothing around it, so that one is enough that is as fast. ``without``: by place, why a
+    region has no kernel in any of the others.
     """
 
     inductor: float
     least: float = 0.0
     others: dict[str, float] = field(default_factory=dict)
     library: bool = False
+    without: dict[int, str] = field(default_factory=dict)
 
     @property
     def _best(self) -> str:

@@ -103,8 +103,8 @@ class _Trial:
     """A context that is timed, of candidates whose places in it count; all contexts alike share it.
 
     ``owner`` has its nodes. ``plain`` is Inductor's code until the kernels are timed, ``arms`` its code with
-    kernels. ``why_not``: why it is not worth it, or what went wrong. ``refused``: by place, why a member has
-    no kernel; ``left_out``: why it is not tried.
+    kernels. ``why_not``: why it is not worth it, or what went wrong. ``without``: by place, why a member has
+    no kernel, or is not tried.
     """
 
     key: str
@@ -116,8 +116,7 @@ class _Trial:
     plain: Run | None = None
     arms: dict[str, Run] = field(default_factory=dict)
     why_not: str = ""
-    refused: dict[int, str] = field(default_factory=dict)
-    left_out: dict[int, str] = field(default_factory=dict)
+    without: dict[int, str] = field(default_factory=dict)
 
     @cached_property
     def nodes(self) -> GraphModule:
@@ -259,7 +258,7 @@ def _taken(trials: Mapping[str, _Trial], placed: Iterable[tuple[str, list[Candid
     for key, members in placed:
         trial = trials[key]
         for place, c in enumerate(members):
-            why_not = trial.why_not or trial.refused.get(place, trial.left_out.get(place, ""))
+            why_not = trial.why_not or (trial.times.without.get(place, "") if trial.times else "")
             if why_not or trial.times is None:
                 c.region.note(why_not or "it could not be timed")
                 continue
@@ -459,19 +458,19 @@ def _begin_kernels(trial: _Trial, runner: Runner) -> None:
     ops: dict[int, Any] = {}
     for place, c in enumerate(trial.members):
         if _slow(trial, c):
-            trial.left_out[place] = _SLOW_ELSEWHERE
+            trial.without[place] = _SLOW_ELSEWHERE
             continue
         try:
             ops[place] = operator_of(c, runner)
         except (RefusedError, UnfitError) as e:
-            trial.refused[place] = str(e)
+            trial.without[place] = str(e)
             if isinstance(e.__cause__, VerificationError):
                 warn(f"{c.region.name} has no proof: {e}")
         except Exception as e:  # of torch or a driver, whatever it raises
-            trial.refused[place] = f"its operator could not be made: {type(e).__name__}: {e}"
-            warn(f"{c.region.name}: {trial.refused[place]}")
+            trial.without[place] = f"its operator could not be made: {type(e).__name__}: {e}"
+            warn(f"{c.region.name}: {trial.without[place]}")
     if not ops:
-        raise RefusedError("; ".join(dict.fromkeys(trial.refused.values())))
+        raise RefusedError("; ".join(dict.fromkeys(trial.without.values())))
     fit = (tuple(k for k in arm if k in ops) for arm in arms(len(trial.members)))
     tried = [arm for arm in dict.fromkeys(fit) if arm]
     trial.arms = {name_of(arm): _run_of(trial, {k: ops[k] for k in arm}) for arm in tried}
@@ -482,11 +481,11 @@ def _time_kernels(trial: _Trial) -> None:
     assert trial.plain is not None and trial.times is not None
     inductor, *others = _both(trial, [trial.plain, *trial.arms.values()])
     found = dict(zip(trial.arms, others, strict=True))
-    trial.times = Times(inductor, trial.times.least, found, trial.times.library)
+    trial.times = Times(inductor, trial.times.least, found, trial.times.library, trial.without)
     trial.plain, trial.arms = None, {}
     _note_slow(trial)
-    if not trial.refused:  # what failed is no time, and another process may do better
-        remember(trial.key, trial.device, trial.times, on_disk=not trial.left_out)
+    # another process may have kernels for all; a second round of this one keeps what it takes
+    remember(trial.key, trial.device, trial.times, on_disk=not trial.without)
 
 
 def _both(trial: _Trial, runs: Sequence[Run]) -> list[float]:

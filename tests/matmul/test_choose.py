@@ -120,6 +120,18 @@ def test_tiles_are_fitted_to_few_columns() -> None:
     assert all(s.tile_n % 32 == 0 for s in menu(product(), sizes(8192, 8192, 4096)))
 
 
+@pytest.mark.parametrize(
+    ("layout", "columns", "parts"),
+    [("MN", 512, False), ("KN", 512, False), ("MK", 512, True), ("KK", 512, True), ("MN", 520, True)],
+)
+def test_panels_of_b_are_divided_where_that_saves_columns_alone(
+    layout: str, columns: int, parts: bool
+) -> None:
+    """Where B lies across K it is read in panels of 64 columns, and neighbours would read them twice."""
+    found = menu(product(layout=layout), sizes(4736, columns, 2240))
+    assert any(s.tile_n == 104 for s in found if not s.by_columns) is parts
+
+
 def test_kernels_of_one_schedule_are_shared() -> None:
     chosen = Matmul(product())
     plain = chosen.schedule(sizes(8192, 8192, 8192))

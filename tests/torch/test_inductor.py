@@ -250,6 +250,7 @@ def test_a_kernel_that_fails_is_not_called_slower(
 def test_of_several_kernels_those_that_fail_say_so(
     store: Path, clocks: dict[str, list[float]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """This process keeps the times of the others, so that a second round takes the same."""
     clocks["beside"] = [8.0]
     names: list[str] = []
 
@@ -262,9 +263,11 @@ def test_of_several_kernels_those_that_fail_say_so(
     monkeypatch.setattr(trials, "operator_of", some)
     backend = sv.make_backend({"runner": "reference", "use": "faster"})
     given = draw(6, 5, 76), draw(76)
-    torch._dynamo.reset()
-    torch.testing.assert_close(torch.compile(two_norms, backend=backend)(*given), two_norms(*given))
-    assert [r.refused for r in backend.report.refused] == ["no schedule"] and len(backend.report.regions) == 1
+    for count in (1, 2):
+        torch._dynamo.reset()
+        torch.testing.assert_close(torch.compile(two_norms, backend=backend)(*given), two_norms(*given))
+        assert [r.refused for r in backend.report.refused] == ["no schedule"] * count
+        assert len(backend.report.regions) == count and len(names) == 2
     assert not store.exists()
 
 
