@@ -115,6 +115,8 @@ class SymbolicWord:
         least, most = min(numbers), max(numbers)
         if (low is not None and low + most >= ends) or (high is not None and high + least < -ends):
             return None
+        if low is not None and high is not None and _exceeds(term, low + least, high + most, 2 * ends):
+            return None
         fits = high is not None and high + most < ends
         if not fits and any(_reaches(x.term, ends) for x in lanes):
             return None
