@@ -8,8 +8,9 @@ or a parity, count, byte count, mask, address, width, descriptor, register count
 changed, or the comparison or the constant of an integer instruction. Kernels are drawn from each
 generator of the real corpus in turn, mutations at random; a seed names all of them. Each mutant is checked
 for the launch facts of its kernel, with the replay. What is proved is executed by the second reader on
-launches that its facts allow. Rows of the result file: proofs, with what executions showed, and refutations
-that were not replayed.
+launches that its facts allow; where one does harm, so is the kernel without the mutation (``without_it``:
+it does the same). Rows of the result file: proofs, with what executions showed, and refutations that were
+not replayed.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -349,23 +350,27 @@ def apart(mutant: Mutant, facts: Path) -> dict[str, Any]:
     return json.loads(said) if said else {"verdict": "limit", "message": f"more than {SECONDS} s of CPU"}
 
 
-def run(mutant: Mutant, facts: dict[str, Path], ends: float, rows: Path | None) -> dict[str, Any]:
+def run(mutant: Mutant, of: dict[str, Kernel], ends: float, rows: Path | None) -> dict[str, Any]:
     """The row of a mutant, which is also appended to the file ``rows`` as soon as it is there."""
-    row = _row(mutant, facts, ends)
+    row = _row(mutant, of[mutant.kernel], ends)
     if rows is not None:
         with rows.open("a") as out:
             out.write(json.dumps(row) + "\n")
     return row
 
 
-def _row(mutant: Mutant, facts: dict[str, Path], ends: float) -> dict[str, Any]:
+def _row(mutant: Mutant, kernel: Kernel, ends: float) -> dict[str, Any]:
     head = {
         "kernel": mutant.kernel, "kind": mutant.kind, "line": mutant.line,
         "before": mutant.before[:160], "after": mutant.after[:200],
     }  # fmt: skip
     if time.monotonic() > ends:
         return head | {"verdict": "not run"}
-    return head | apart(mutant, facts[mutant.kernel])
+    found = apart(mutant, kernel.facts("exact"))
+    if found.get("executed"):
+        before = apart(replace(mutant, text=kernel.ptx.read_text()), kernel.facts("exact"))
+        found["without_it"] = before.get("executed") == found["executed"]
+    return head | found
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -387,7 +392,11 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
             rule: counted("replay", [r for r in refuted if r["rule"] == rule])
             for rule in sorted({r["rule"] for r in refuted})
         },
-        "proved": {"executed without harm": len(proved) - len(harmful), "harm": len(harmful)},
+        "proved": {
+            "executed without harm": len(proved) - len(harmful),
+            "harm": len(harmful),
+            "harm that the kernel without the mutation does": sum(r["without_it"] for r in harmful),
+        },
         "proved by kind": counted("kind", proved),
         "unknown by reason": counted("kind_of_reason", [r for r in done if r["verdict"] == "unknown"]),
         "seconds of the checker": round(sum(r.get("seconds", 0) for r in done)),
@@ -410,10 +419,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     some = chosen(args.count, args.seed, args.kernels, args.lines, args.apart_from)
-    facts = {k.label: k.facts("exact") for k in kernels()}
+    of = {k.label: k for k in kernels()}
     ends = time.monotonic() + args.seconds
     with ThreadPoolExecutor(args.jobs) as pool:
-        rows = list(pool.map(partial(run, facts=facts, ends=ends, rows=args.rows), some))
+        rows = list(pool.map(partial(run, of=of, ends=ends, rows=args.rows), some))
     found = summary(rows)
     print(json.dumps(found, indent=1))
     looked_at = [

@@ -81,7 +81,6 @@ from syncverify.frontends.ptx.launch.tensormap_boxes import InferredBoxes
 from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Module
 from syncverify.frontends.ptx.syntax.types import RANK
 from syncverify.frontends.ptx.values.symbolic_words import NO_WRAP
-from syncverify.model.events import Flag
 
 
 def check_module(
@@ -516,14 +515,15 @@ def _with_plain_global(k: CheckTask, report: KernelReport) -> KernelReport:
     if report.verdict is Verdict.REFUTED or not k.checker.again or p is None or p.exchanges is None:
         return report
     start = time.perf_counter()
+    released = p.exchanges.released
+    # where no block asks where it is, a text may be meant for one
+    contradicted = all(isinstance(e, int) for e in k.facts.grid) or asks_places(k.function)
+    if not released and not contradicted:
+        return report
     followed = k.abstracted(replace(k.abstraction, tracks_plain_global=True))
-    released = any(a.flags & Flag.STRONG for a in p.exchanges.accesses.values())
     known = with_pointers(k.facts, followed.code.program)
     if known is not None:
         followed = followed.launched(known)
-    # where no block asks where it is, a text that releases something may be meant for one
-    given = all(isinstance(e, int) for e in k.facts.grid)
-    contradicted = given or not released or asks_places(k.function)
     for facts in asked_launches(followed.facts, followed.function):
         found = check_launch(followed.at(facts))
         if found.verdict is Verdict.REFUTED and found.stats.get("exchange"):

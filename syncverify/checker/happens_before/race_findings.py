@@ -147,13 +147,22 @@ def between_blocks(run: Run, failures: Iterable[Failure]) -> bool:
 
 
 def some_between_blocks(run: Run, failures: Iterable[Failure]) -> bool:
-    """Whether some of what goes wrong is that a block reads in global memory what another one writes,
-    whatever else does."""
-    return any(f.rule in ("SV110", "SV111") and _exchanges(run, f) for f in failures)
+    """Whether some of what goes wrong is that two blocks access a word in global memory in no order, and one
+    of them writes it, whatever else does."""
+    return any(f.rule in _RACES and _of_two_blocks(run, f) for f in failures)
+
+
+#: Rules of accesses in no order, one of which writes.
+_RACES = ("SV110", "SV111", "SV112", "SV115")
 
 
 def _exchanges(run: Run, f: Failure) -> bool:
-    if f.rule not in ("SV110", "SV111", "SV501") or f.first is None or f.second is None:
+    return f.rule in ("SV110", "SV111", "SV501") and _of_two_blocks(run, f)
+
+
+def _of_two_blocks(run: Run, f: Failure) -> bool:
+    """Whether what goes wrong is of accesses to global memory by two blocks."""
+    if f.first is None or f.second is None:
         return False
     one, other = (run.threads[r.cls].info.cta for r in (f.first, f.second))
     return one != other and run.info.footprints[f.first.fp].memory == GLOBAL_MEMORY

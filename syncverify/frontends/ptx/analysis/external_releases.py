@@ -1,12 +1,12 @@
 """What a kernel releases in global memory, and no part of it acquires.
 
-The flag may be for another kernel. Where it is for blocks of this one, which read what others write without
-a wait, nothing orders the two: such accesses are followed in a second attempt, which refutes and never
-proves.
+The flag may be for another kernel. Where it is for blocks of this one, which access without a wait what
+others write, nothing orders the two: such accesses are followed in a second attempt, which refutes and never
+proves (docs/decisions/words-of-several-blocks.md). Strong accesses, atomics among them, do not race with one
+another.
 
 Where nothing is released either, only places made of one pointer and numbers count: a host may rule out the
-strides by which others overlap. A block's index has to say where something is written through the pointer,
-for else the kernel may be one for a single block.
+strides by which others overlap.
 
 *Example.* ``part[blockIdx.x] = x;`` and, by the first block, ``for (b = 0; b < blocks; ++b) a += part[b];``
 """
@@ -14,7 +14,9 @@ for else the kernel may be one for a single block.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
+from syncverify.frontends.ptx.analysis.global_uses import used_in_global
 from syncverify.frontends.ptx.analysis.handover_detection import (
     HandOver,
     bulk_copies,
@@ -32,8 +34,6 @@ from syncverify.frontends.ptx.syntax.pure_operations import PURE
 from syncverify.model.events import Flag
 from syncverify.model.proxies import Scope
 
-_BOTH = {"reads", "writes"}
-
 
 def released_unseen(flow: Flow) -> int | None:
     """The line of a release after bulk copies to global memory, where no part of the kernel looks at it."""
@@ -47,8 +47,7 @@ def released_unseen(flow: Flow) -> int | None:
 def exchanged(
     flow: Flow, generic: Mapping[int, bool], handing: HandOver | None, origins: Origins
 ) -> HandOver | None:
-    """The plain accesses and copies by which blocks may read what others write, where something is released
-    and nothing waits for it; None where there are none.
+    """The accesses and copies by which blocks may race, where nothing waits; None where there are none.
 
     ``generic``: as for ``hand_over``, which found ``handing``.
     """
@@ -59,12 +58,8 @@ def exchanged(
     releases = [k for k in _releases(flow) if scope_of(flow.body[k]) >= Scope.GPU]
     placed = list(_placed(flow, generic, origins))
     if not releases:
-        placed = _placed_by_blocks(flow, placed)
-    uses: dict[str, set[str]] = {}
-    for _, use, found in placed:
-        for name in found:
-            uses.setdefault(name, set()).add(use)
-    both = {name for name, of in uses.items() if of >= _BOTH}
+        placed = [x for x in placed if _of_numbers(flow, x)]
+    both = _contended(placed)
     through_map = None if both or releases else _through_map(flow)
     if not both and through_map is None:
         return None
@@ -72,11 +67,32 @@ def exchanged(
     kept = sorted({*releases, *plain})
     first = [*releases, *kept, *(k for k, _, found in placed if found & both), through_map or 0][0]
     accesses = {k: a for k in kept if (a := decode_global(flow.body[k], generic.get(k, False))) is not None}
-    return HandOver(accesses, {}, flow.body[first].line, True)
+    return HandOver(accesses, {}, flow.body[first].line, True, released=bool(releases))
 
 
 #: Accesses, what they do, and the pointers that their places come from.
-_Placed = tuple[int, str, frozenset[str]]
+_Placed = tuple[int, "_Use", frozenset[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """What an access does. ``strong``: so that no strong access of another block races with it (A3)."""
+
+    what: str
+    strong: bool = False
+
+    def races(self, other: _Use) -> bool:
+        """Whether such accesses of two blocks may be a data race; stores beside stores are left out."""
+        return (self.what != other.what or self.what == "combines") and not (self.strong and other.strong)
+
+
+def _contended(placed: list[_Placed]) -> frozenset[str]:
+    """The pointers by which blocks may race."""
+    uses: dict[str, set[_Use]] = {}
+    for _, use, found in placed:
+        for name in found:
+            uses.setdefault(name, set()).add(use)
+    return frozenset(x for x, of in uses.items() if any(a.races(b) for a in of for b in of))
 
 
 def _placed(flow: Flow, generic: Mapping[int, bool], origins: Origins) -> Iterator[_Placed]:
@@ -87,21 +103,10 @@ def _placed(flow: Flow, generic: Mapping[int, bool], origins: Origins) -> Iterat
             yield k, use, found
 
 
-def _placed_by_blocks(flow: Flow, placed: list[_Placed]) -> list[_Placed]:
-    """Those at places that one pointer and numbers make, as far as the number of a block says where something
-    is written through that pointer."""
-    made = list[_Placed]()
-    by_blocks = set[str]()
-    for k, use, found in placed:
-        i = flow.body[k]
-        by_thread = i.op == "cp" and "bulk" not in i.mods
-        specials = None if by_thread or len(found) > 1 else _specials(flow, registers(_place(i)), found)
-        if specials is None:
-            continue
-        made.append((k, use, found))
-        if use == "writes" and any(x.startswith(("%ctaid", "%clusterid")) for x in specials):
-            by_blocks |= found
-    return [x for x in made if x[2] <= by_blocks]
+def _of_numbers(flow: Flow, placed: _Placed) -> bool:
+    """Whether the place of an access is made of one pointer and numbers."""
+    k, _, found = placed
+    return len(found) == 1 and _specials(flow, registers(_place(flow.body[k])), found) is not None
 
 
 #: What makes numbers of numbers, as far as places in global memory are made so.
@@ -167,17 +172,17 @@ def _idle(flow: Flow, k: int) -> bool:
     return i.op == "ld" and not any(set(results(i)).intersection(sources(x)) for x in flow.body)
 
 
-def _uses(flow: Flow, generic: Mapping[int, bool]) -> Iterator[tuple[int, str]]:
-    """Accesses to global memory that order nothing, and what they do there."""
+def _uses(flow: Flow, generic: Mapping[int, bool]) -> Iterator[tuple[int, _Use]]:
+    """Accesses to global memory, and what they do there."""
     (_, to), (_, from_) = bulk_copies(flow)
-    yield from ((k, "writes") for k in to)
-    yield from ((k, "reads") for k in from_)
+    yield from ((k, _Use("writes")) for k in to)
+    yield from ((k, _Use("reads")) for k in from_)
     for k in _executed(flow):
         i = flow.body[k]
-        if i.op in ("ld", "ldu", "st") and not semantics(i) and (space_of(i) == "global" or k in generic):
-            yield k, "writes" if i.op == "st" else "reads"
-        elif i.op == "cp" and i.mods[:1] == ("async",) and "bulk" not in i.mods and len(_memory(i)) > 1:
-            yield k, "reads"
+        found = used_in_global(i)
+        elsewhere = space_of(i) == "generic" and k not in generic
+        if found is not None and not elsewhere:
+            yield k, _Use(found[0], bool(semantics(i)) and scope_of(i) >= Scope.GPU)
 
 
 def _memory(i: Instr) -> list[Mem]:

@@ -25,9 +25,9 @@ from syncverify.frontends.ptx.decode.global_access import (
 )
 from syncverify.frontends.ptx.decode.parts import spaces
 from syncverify.frontends.ptx.flow.control_flow import Flow
-from syncverify.frontends.ptx.isa.accesses import passes_on
+from syncverify.frontends.ptx.isa.accesses import harmless, passes_on
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Label, Mem, Operand, Reg, Sym
-from syncverify.frontends.ptx.syntax.operands import harmless, registers, results, sources
+from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 from syncverify.model.events import Flag
 
 _SWAPS = frozenset({"cas", "exch"})
@@ -56,6 +56,7 @@ class HandOver:
     tickets: frozenset[int] = frozenset()  # atomics that count, for whose number spins wait
     tries: Mapping[int, int | None] = field(default_factory=dict)  # those that try a lock -> what lets it go
     unreleased: bool = False  # whether atomics decide, and nothing orders plain accesses by them
+    released: bool = False  # whether something is released, in a kernel of which no part acquires it
 
     @property
     def ordered(self) -> bool:

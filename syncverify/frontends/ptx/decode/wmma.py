@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from syncverify.frontends.ptx.decode.barriers import meeting
-from syncverify.frontends.ptx.decode.effects import Context, Value
+from syncverify.frontends.ptx.decode.effects import Context, Effect, Unsupported, Value
 from syncverify.frontends.ptx.decode.parts import (
     Decoded,
     effect,
@@ -22,6 +23,7 @@ from syncverify.frontends.ptx.decode.parts import (
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem
 from syncverify.model.events import Ev, Event, Footprint
 from syncverify.model.intervals import merge
+from syncverify.model.proxies import Scope
 
 #: M, N and K by shape.
 _SHAPES = {
@@ -50,6 +52,49 @@ def matrix_in_global(i: Instr) -> bool:
     return moves_matrix(i) and "global" in i.mods
 
 
+def _lines(i: Instr, shape: tuple[int, int, int]) -> tuple[int, int]:
+    """How many runs of elements a matrix has in memory, and how many elements each has."""
+    m, n, k = shape
+    rows, columns = {"a": (m, k), "b": (k, n)}.get(i.mods[1], (m, n))
+    return (rows, columns) if "row" in i.mods else (columns, rows)
+
+
+def global_matrix(i: Instr) -> Effect | Unsupported:
+    """A load or store of a matrix in global memory as events, where it matters what lies there.
+
+    Which lane holds which element is not specified. Each line is taken to be one lane's: lanes of the warp do
+    not race in one instruction, and which of them meets another block does not matter.
+    """
+    stores, ops = stores_matrix(i), i.operands
+    shape = next((_SHAPES[m] for m in i.mods if m in _SHAPES), None)
+    bits, at = _BITS.get(i.mods[-1]), next((x for x in ops if isinstance(x, Mem)), None)
+    if shape is None or bits is None or at is None or not 2 <= len(ops) <= 3:
+        return malformed(i)
+    lines, length = _lines(i, shape)
+    stride = ops[2] if len(ops) == 3 else Imm(length)
+
+    def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
+        given = immediate(stride)
+        step = (ctx.number(v[1], "the stride of a matrix") if given is None else given) * bits // 8
+        first = ctx.number(v[0], "the place of a matrix")
+        code, rest = (Ev.GLOBAL_WRITE, (None,)) if stores else (Ev.GLOBAL_READ, ())
+        found: list[Event] = [meeting(ctx, site)]
+        for lane, n in _runs([x for x in ctx.lanes if x < lines]):
+            number = ctx.global_bytes(first + lane * step, length * bits // 8, n, step)
+            found.append((code, site, number, 0, int(Scope.GPU), *rest))
+        return found
+
+    asked = (at,) if isinstance(stride, Imm) else (at, stride)
+    return effect(emit, asked, unknown=() if stores else registers(ops[0]))
+
+
+def _runs(lanes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Lanes that follow each other: the first, and how many."""
+    for _, run in groupby(enumerate(lanes), lambda x: x[1] - x[0]):
+        (_, first), *rest = run
+        yield first, 1 + len(rest)
+
+
 def decode_wmma(instr: Instr) -> Decoded | None:
     """Which lane holds which element is not specified: every lane counts as touching all of them."""
     if not moves_matrix(instr) or "global" in instr.mods:
@@ -61,9 +106,7 @@ def decode_wmma(instr: Instr) -> Decoded | None:
     bits = _BITS.get(instr.mods[-1])
     if shape is None or bits is None or not 2 <= len(ops) <= 3 or not isinstance(ops[at], Mem):
         return malformed(instr)
-    m, n, k = shape
-    rows, columns = {"a": (m, k), "b": (k, n)}.get(instr.mods[1], (m, n))
-    lines, length = (rows, columns) if "row" in instr.mods else (columns, rows)
+    lines, length = _lines(instr, shape)
     stride = ops[2] if len(ops) == 3 else Imm(length)
     space, what = window(instr.mods), "the destination" if stores else "the source"
     # PTX ISA, wmma.load: aligned as a fragment. CUDA asks 16 bytes of the pitch, so no row is held to more.

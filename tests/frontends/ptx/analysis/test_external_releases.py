@@ -133,15 +133,52 @@ SOMEWHERE = """ld.global.u32 %r9, [%rd1+4096];
     ("what", "text"),
     [
         ("each block reads what it wrote itself", neighbours(read="ld.global.u32 %r7, [%rd4];")),
-        ("another pointer is read", neighbours(read="ld.global.u32 %r7, [%rd6+-4];")),
+        ("other words are read", neighbours(read="ld.global.u32 %r7, [%rd6+4096];")),
         ("strong accesses race with nobody", neighbours(write="st.relaxed.gpu.global.u32 [%rd4], %r2;",
                                                         read="ld.relaxed.gpu.global.u32 %r7, [%rd4+-128];")),
-        ("atomics are for all", neighbours(write="red.relaxed.gpu.global.add.u32 [%rd4], %r2;")),
+        ("atomics are for all", neighbours(write="red.relaxed.gpu.global.add.u32 [%rd4], %r2;",
+                                           read="ld.relaxed.gpu.global.u32 %r7, [%rd4+-128];")),
         ("where is read is not known", neighbours(read=SOMEWHERE)),
     ],
 )  # fmt: skip
 def test_what_is_for_other_kernels_stays_proved(check: Any, what: str, text: str) -> None:
     assert check(text, 3, FACTS)["verdict"] == "proved", what
+
+
+FRAGMENT = "{%f1, %f2, %f3, %f4, %f5, %f6, %f7, %f8}"
+TILE = "mul.wide.u32 %rd7, %r1, 1024;\n    add.u64 %rd7, %rd1, %rd7;\n    "
+STORED = f"{TILE}wmma.store.d.sync.aligned.row.m16n16k16.global.f32 [%rd7], {FRAGMENT};"
+
+
+@pytest.mark.parametrize("at", ["%rd7+-1024", "%rd7"])
+def test_matrices_and_reductions_are_accesses_like_others(check: Any, at: str) -> None:
+    load = f"{TILE}wmma.load.c.sync.aligned.row.m16n16k16.global.f32 {FRAGMENT}, [{at}];"
+    expected = "proved" if at == "%rd7" else "refuted"
+    assert check(neighbours(write=STORED, read=load), 2, FACTS)["verdict"] == expected
+    added = neighbours(write="red.relaxed.gpu.global.add.u32 [%rd4], %r2;")
+    assert check(added, 2, FACTS)["verdict"] == "refuted"
+
+
+def test_a_plain_load_beside_strong_stores_is_a_race(check: Any) -> None:
+    """Even of a flag: what releases it orders no load that acquires nothing."""
+    text = neighbours(read="ld.global.u32 %r7, [%rd6+-4];")
+    assert first(check(text, 3, FACTS)) == ("SV110", line(text, "ld.global.u32 %r7"))
+    strong = neighbours(write="st.relaxed.gpu.global.u32 [%rd4], %r2;")
+    assert first(check(strong, 3, FACTS))[0] == "SV110"
+
+
+def test_zeros_that_one_block_stores_beside_sums_of_all_are_a_race(check: Any) -> None:
+    zeros = "@%p1 bra SET;\n    st.global.u32 [%rd1], 0;\n    SET: red.global.add.u32 [%rd1], 1;"
+    text = neighbours(write="", release="", read="").replace(
+        "    bar.sync 0;\n    @%p2 bra RAISED;", zeros, 1
+    )
+    assert check(text, 3, FACTS)["verdict"] == "refuted"
+    assert (
+        check(text.replace("st.global.u32 [%rd1], 0", "atom.global.exch.b32 %r7, [%rd1], 0"), 3, FACTS)[
+            "verdict"
+        ]
+        == "proved"
+    )
 
 
 def test_what_all_write_and_read_is_no_proof(check: Any) -> None:

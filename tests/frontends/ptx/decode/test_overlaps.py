@@ -52,25 +52,25 @@ MATRIX = """
     ret;
 """
 STORED = "wmma.store.d.sync.aligned.m16n16k16.global.row.f32 [%rd4], {%f1,%f1,%f1,%f1,%f1,%f1,%f1,%f1}, %r2;"
-LOADED = (
-    "wmma.load.c.sync.aligned.m16n16k16.global.row.f32 {%f1,%f2,%f3,%f4,%f5,%f6,%f7,%f8}, [%rd4+1024], %r2;"
-)
+LOADED = "wmma.load.c.sync.aligned.m16n16k16.global.row.f32 {%f1,%f2,%f3,%f4,%f5,%f6,%f7,%f8}, [%rd4], %r2;"
 
 
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        ("mov.f32 %f1, 0f00000000; " + STORED, "ld.global.u32 %r3, [%rd4+1024];"),
+        ("mov.f32 %f1, 0f00000000; " + STORED, "ld.global.u32 %r3, [%rd4];"),
         ("st.global.u32 [%rd4], %r1;", LOADED),
     ],
     ids=["stored", "loaded"],
 )
 def test_so_is_what_matrices_do(first: str, second: str, check: Any) -> None:
-    text = MATRIX.replace("{first}", first).replace("{second}", second)
-    text = module_text(text, params=PARAMS)
+    """Of the own block; what the next one stores is read in no order."""
+    text = module_text(MATRIX.replace("{first}", first).replace("{second}", second), params=PARAMS)
     report = check(text)
     assert report["verdict"] == "proved"
     assert any("no other thread reads" in a and "through out" in a for a in report["assumptions"])
+    ahead = MATRIX.replace("{first}", first).replace("{second}", second.replace("[%rd4]", "[%rd4+1024]"))
+    assert check(module_text(ahead, params=PARAMS))["verdict"] == "refuted"
 
 
 LAST = """
