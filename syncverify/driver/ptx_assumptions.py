@@ -295,8 +295,8 @@ def of_overlaps(facts: PtxFacts, program: Program) -> list[str]:
 
 
 def of_common_places(facts: PtxFacts, program: Program) -> list[str]:
-    """That blocks do not store values of their own to a place that all of them, or all along an axis, store to:
-    which value stays there is not determined, and such stores have no events."""
+    """That blocks do not store values of their own to a place that all of them, or all along an axis, store
+    to: which value stays there is not determined, and such stores have no events."""
     if facts.block is None or facts.grid == (1, 1, 1):
         return []
     flow, values = program.flow, program.uniformity(facts.block)
