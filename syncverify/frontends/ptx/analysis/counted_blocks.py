@@ -69,7 +69,9 @@ def unacquired_read(
         if _wide(body[a], {"acquire", "acq_rel"}):
             continue
         plain = (r for r in reads if not semantics(body[r]) & Flag.STRONG)
-        found = next((r for r in plain if reaches(flow, a, r, lambda j: is_wide_fence(body[j]))), None)
+        found = next(
+            (r for r in plain if reaches(flow, a, r, lambda j: is_wide_fence(body[j], "release"))), None
+        )
         if found is not None:
             return found
     return None
@@ -231,10 +233,11 @@ def _is_waited_at(i: Instr) -> bool:
     return is_barrier(i) and not few and all(isinstance(op, Imm) for op in number)
 
 
-def is_wide_fence(i: Instr) -> bool:
-    """Whether all threads that come to an instruction order their accesses for all threads of the device."""
+def is_wide_fence(i: Instr, other: str = "acquire") -> bool:
+    """Whether all threads that come to an instruction order their accesses for all threads of the device, and
+    not in the ``other`` direction alone: a fence that acquires publishes nothing."""
     strong = i.op == "membar" or (i.op == "fence" and "proxy" not in i.mods)
-    return strong and i.guard is None and not _WIDE.isdisjoint(i.mods)
+    return strong and i.guard is None and other not in i.mods and not _WIDE.isdisjoint(i.mods)
 
 
 def _releases(i: Instr) -> bool:

@@ -43,6 +43,8 @@ OUT: ret; }
     "count, published",
     [
         ("fence.acq_rel.gpu; atom.relaxed.gpu.global.add.u32 %r2, [%rd2], 1;", True),
+        ("fence.release.gpu; atom.relaxed.gpu.global.add.u32 %r2, [%rd2], 1;", True),
+        ("fence.acquire.gpu; atom.relaxed.gpu.global.add.u32 %r2, [%rd2], 1;", False),
         ("atom.acq_rel.gpu.global.add.u32 %r2, [%rd2], 1;", True),
         ("atom.add.release.sys.u32 %r2, [%rd2], 1;", True),
         ("atom.relaxed.gpu.global.add.u32 %r2, [%rd2], 1;", False),
@@ -63,6 +65,8 @@ def test_a_write_before_the_count(count: str, published: bool) -> None:
     [
         ("fence.acq_rel.gpu; atom.relaxed.gpu.global.add.u32 %r2, [%rd2], 1; fence.acq_rel.gpu;", "", True),
         ("atom.acq_rel.gpu.global.add.u32 %r2, [%rd2], 1;", "", True),
+        ("fence.acq_rel.gpu; atom.relaxed.gpu.global.add.u32 %r2, [%rd2], 1; fence.acquire.gpu;", "", True),
+        ("fence.acq_rel.gpu; atom.relaxed.gpu.global.add.u32 %r2, [%rd2], 1; fence.release.gpu;", "", False),
         ("fence.acq_rel.gpu; atom.relaxed.gpu.global.add.u32 %r2, [%rd2], 1;", ".volatile", True),
         ("fence.acq_rel.gpu; atom.relaxed.gpu.global.add.u32 %r2, [%rd2], 1;", "", False),
         ("fence.acq_rel.gpu; atom.relaxed.gpu.global.add.u32 %r2, [%rd2], 1; fence.acq_rel.cta;", "", False),
