@@ -373,6 +373,8 @@ class KernelReport:
     acceptance: Acceptance = Acceptance(reason=NOT_ASKED)
     #: the proof that the kernel accepted, from which a certificate is written; no format shows it
     protocol: Any = field(default=None, compare=False, repr=False)
+    #: of a kernel of PTX whose block nothing gives, those with which it was checked; certificates name them
+    blocks: tuple[tuple[int, int, int], ...] = field(default=(), compare=False, repr=False)
     #: of a refuted kernel, the system that shows it: ``driver.explained`` tries repairs on it
     refuted_system: Any = field(default=None, compare=False, repr=False)
     #: of a refuted kernel of PTX, the launch facts under which it is: ``driver.confirmed`` launches by them
@@ -389,6 +391,5 @@ class KernelReport:
     @property
     def accepted_by(self) -> str | None:
         """``kernel`` or ``search``; None of a verdict that is no proof."""
-        if self.verdict is not Verdict.PROVED:
-            return None
-        return "kernel" if self.acceptance.kernel else "search"
+        by = "kernel" if self.acceptance.kernel else "search"
+        return by if self.verdict is Verdict.PROVED else None

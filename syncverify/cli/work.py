@@ -263,7 +263,7 @@ def _checked(wanted: Wanted, item: Item) -> Checked:
     if wanted.kernel_judges and not interrupted:
         from syncverify.driver.acceptance import asked
 
-        reports = asked(source, wanted.facts_of(item), wanted.values, reports)
+        reports = asked(source, wanted.facts_of(item), wanted.values, reports, infer=wanted.infer)
     every = wanted.kernel is None and item.entry is None and not interrupted
     shown = finished(source, reports, every)
     return Checked(tuple(shown), frozenset(source.names), tuple(errors), interrupted)

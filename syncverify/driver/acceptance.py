@@ -24,6 +24,7 @@ from syncverify.checker.prover.rings.program import stage_parameters
 from syncverify.checker.prover.rings.prove_cases import NotFoundError, in_words, prove_kernel
 from syncverify.driver import by_kernel
 from syncverify.driver.certificates import RejectedError, dumps
+from syncverify.driver.certificates.blocks import with_block
 from syncverify.driver.explained import bare
 from syncverify.driver.files import SourceFile, certificates, recheck
 from syncverify.driver.ptx_check import kernel_task, reports_of
@@ -31,6 +32,7 @@ from syncverify.driver.ptx_task import Checker
 from syncverify.driver.sought import sought
 from syncverify.driver.verdicts import run_system
 from syncverify.frontends.launch_facts import LaunchFacts
+from syncverify.frontends.ptx.launch.usual_blocks import blocks_in_words
 from syncverify.ir.nodes import Kernel
 
 #: What a proof of a protocol leaves to the checker.
@@ -38,9 +40,14 @@ BESIDES = ("fragments of the tensor core, register pools, places in global memor
 
 
 def asked(
-    source: SourceFile, facts: LaunchFacts, values: Mapping[str, int], reports: Iterable[KernelReport]
+    source: SourceFile,
+    facts: LaunchFacts,
+    values: Mapping[str, int],
+    reports: Iterable[KernelReport],
+    *,
+    infer: bool = True,
 ) -> list[KernelReport]:
-    """The reports, each proof with who accepted it.
+    """The reports, each proof with who accepted it. ``infer``: as of the check that made them.
 
     A kernel of PTX that the search leaves undecided at every size is proved if the kernel accepts a proof.
     """
@@ -48,12 +55,17 @@ def asked(
     out: list[KernelReport] = []
     for r in reports:
         if r.verdict is not Verdict.PROVED:
-            out.append(_undecided(source, facts, values, r) if r.verdict is Verdict.UNKNOWN else r)
+            out.append(
+                _undecided(source, facts, values, r, infer=infer) if r.verdict is Verdict.UNKNOWN else r
+            )
+            continue
+        if r.blocks:
+            out.append(_with_each_block(source, facts, values, r, infer=infer))
             continue
         if r.name in kernels:
             found = _by_protocol(kernels[r.name], r)
         else:
-            found = _by_events(source, facts, values, r)
+            found = _by_events(source, facts, values, r, infer=infer)
         if found is not None and isinstance(found.protocol, InductionProof):
             found = _followed(source, facts, values, found)
         if found is None or not found.acceptance.kernel:
@@ -63,15 +75,35 @@ def asked(
     return out
 
 
+def _with_each_block(
+    source: SourceFile, facts: LaunchFacts, values: Mapping[str, int], r: KernelReport, *, infer: bool
+) -> KernelReport:
+    """A proof with blocks that nothing gives: the kernel has to accept it with each of them."""
+    found: list[KernelReport] = []
+    for block in r.blocks:
+        own = with_block(facts, r.name, block)
+        found += asked(source, own, values, [replace(r, blocks=())], infer=infer)
+        said = found[-1].acceptance
+        if not said.kernel:
+            why = f"with block = {blocks_in_words([block])}: {said.reason}"
+            return replace(r, acceptance=Acceptance(reason=why))
+    assumed = dict.fromkeys(text for one in found for text in one.assumptions)
+    invariants = dict.fromkeys(text for one in found for text in one.acceptance.invariants)
+    accepted = Acceptance(True, None, tuple(invariants))
+    protocols = tuple(one.protocol for one in found)
+    return replace(r, assumptions=tuple(assumed), acceptance=accepted, protocol=protocols)
+
+
 def _undecided(
-    source: SourceFile, facts: LaunchFacts, values: Mapping[str, int], r: KernelReport
+    source: SourceFile, facts: LaunchFacts, values: Mapping[str, int], r: KernelReport, *, infer: bool
 ) -> KernelReport:
     """An undecided report, or the proof that the kernel accepts. Executions may contradict that proof as they
     may any other's: a protocol does not hold what blocks count in global memory.
     """
-    found = _by_events(source, facts, values, r)
+    found = _by_events(source, facts, values, r, infer=infer)
     if found is None or source.module is None or not found.acceptance.kernel:
         return r
+    found = replace(found, assumptions=(*found.assumptions, *source.assumptions))
     searched = sought(found, source.module)
     if searched.verdict is not Verdict.PROVED:
         return bare(searched)
@@ -117,7 +149,7 @@ def _read(r: KernelReport, find: Callable[[], InductionProof]) -> KernelReport:
 
 
 def _by_events(
-    source: SourceFile, facts: LaunchFacts, values: Mapping[str, int], r: KernelReport
+    source: SourceFile, facts: LaunchFacts, values: Mapping[str, int], r: KernelReport, *, infer: bool
 ) -> KernelReport | None:
     """A kernel of PTX for every size that is open; None for a launch."""
     if r.scope.kind is ScopeKind.EXACT or source.module is None:
@@ -141,7 +173,7 @@ def _by_events(
     if f is None:
         return None
     task = kernel_task(
-        source.module, f, facts, r.policy, Checker(run_system, prove), values, source.hash, True
+        source.module, f, facts, r.policy, Checker(run_system, prove), values, source.hash, infer
     )
     found = list(reports_of(task, ScopeKind.ALL))[-1]
     if not any(shown) or found.verdict is not Verdict.PROVED or found.scope != r.scope:

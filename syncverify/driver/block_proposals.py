@@ -41,6 +41,11 @@ class Tried:
         return next((d for d in self.report.diagnostics if d.severity is Severity.ERROR), None)
 
     @property
+    def sides(self) -> tuple[int, int, int]:
+        x, y, z = (*self.block, 1, 1)[:3]
+        return x, y, z
+
+    @property
     def outside(self) -> bool:
         """Whether the block is too large for the kernel's arrays, in some dimension."""
         return self.error is not None and self.error.rule == _OUT_OF_BOUNDS

@@ -35,7 +35,7 @@ from syncverify.driver.block_proposals import (
     written,
 )
 from syncverify.driver.ptx_check import Task, reports_of
-from syncverify.frontends.ptx.launch.usual_blocks import blocks_of, reads_thread_numbers
+from syncverify.frontends.ptx.launch.usual_blocks import blocks_in_words, blocks_of, reads_thread_numbers
 
 #: Rules of races: what blocks that nothing gives are refuted by.
 _RACES = frozenset({"SV110", "SV111", "SV112"})
@@ -103,7 +103,7 @@ def _may_be_meant(t: Tried) -> bool:
 def _all_proved(task: Task, found: Sequence[Tried], meant: Sequence[Tried]) -> bool:
     """Whether each block that may be meant is proved, and the others are too large for the arrays or no
     larger than these. Where the budget did not reach for all, there are several."""
-    if _verdicts(meant) != {Verdict.PROVED}:
+    if _verdicts(meant) != {Verdict.PROVED} or any(_says_less(t, meant[0]) for t in meant):
         return False
     if any(len(t.block) > 1 for t in meant) and all(prod(t.block[1:]) == 1 for t in meant):
         return False  # the text reads rows, and a block with one says nothing of them
@@ -146,7 +146,8 @@ def _with_blocks(meant: Sequence[Tried]) -> KernelReport:
     taken = f"block = {_either(meant)}: usual ones, as nothing gives it"
     assumed = dict.fromkeys(a for t in meant for a in t.report.assumptions)
     seconds = sum(t.report.seconds for t in meant)
-    return replace(first, assumptions=(*assumed, taken), seconds=seconds)
+    blocks = tuple(t.sides for t in meant)
+    return replace(first, assumptions=(*assumed, taken), seconds=seconds, blocks=blocks)
 
 
 def _fits(t: Tried) -> bool:
@@ -158,15 +159,23 @@ def _verdicts(found: Sequence[Tried]) -> set[Verdict]:
     return {t.report.verdict for t in found}
 
 
+def _says_less(t: Tried, first: Tried) -> bool:
+    """Whether a proof with one block is not of the launches that the proof with another is of."""
+    return t.report.verdict is Verdict.PROVED and t.report.scope != first.report.scope
+
+
 def _agreed(meant: Sequence[Tried], threads: int) -> KernelReport:
     """The verdict in which all blocks that may be meant agree."""
     first = meant[0].report
     seconds = sum(t.report.seconds for t in meant)
-    differs = next((t for t in meant if t.report.verdict is not first.verdict), None)
+    differs = next(
+        (t for t in meant if t.report.verdict is not first.verdict or _says_less(t, meant[0])), None
+    )
     if differs is None and first.verdict is not Verdict.UNKNOWN:
         taken = f"block = {_either(meant)}: of the {threads} threads that .maxntid allows, which is a bound"
         assumed = dict.fromkeys(a for t in meant for a in t.report.assumptions)
-        return replace(first, assumptions=(*assumed, taken), seconds=seconds)
+        blocks = tuple(t.sides for t in meant)
+        return replace(first, assumptions=(*assumed, taken), seconds=seconds, blocks=blocks)
     of = meant[0] if differs is None else differs
     why = f"the kernel reads %tid.y, and .maxntid gives {threads} threads in a block of any shape: with "
     if differs is None:
@@ -184,8 +193,7 @@ def _agreed(meant: Sequence[Tried], threads: int) -> KernelReport:
 
 def _either(meant: Sequence[Tried]) -> str:
     """The blocks in words: ``32 x 8 or 16 x 16``."""
-    named = [" x ".join(map(str, t.block)) for t in meant]
-    return " or ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
+    return blocks_in_words([t.block for t in meant])
 
 
 __all__ = ["reports_of_shapes"]

@@ -518,12 +518,15 @@ def certificates(
     from syncverify.driver.certificates import issue_ptx
     from syncverify.driver.prover import prover
 
-    return [
-        issue_ptx.by_kernel_alone(source, r, values)
-        if r.protocol is not None
-        else issue_ptx.certify(source.module, r.name, source.hash, facts, values, r.policy, prover(Entry.PTX))
-        for r in proved.values()
-    ]
+    def certified(r: KernelReport) -> dict[str, Any]:
+        if r.blocks:
+            return issue_ptx.for_blocks(source, r, facts, values, search)
+        if r.protocol is not None:
+            return issue_ptx.by_kernel_alone(source, r, values)
+        return issue_ptx.certify(module, r.name, source.hash, facts, values, r.policy, search)
+
+    module, search = source.module, prover(Entry.PTX)
+    return [certified(r) for r in proved.values()]
 
 
 def suffices(text: str, file: str) -> bool:

@@ -126,6 +126,52 @@ def test_what_the_search_leaves_undecided_the_kernel_may_accept() -> None:
     assert done.judged
 
 
+#: One thread that loads tiles of a tensor map without a box, one after the other.
+TILES = """.version 8.3
+.target sm_90a
+.address_size 64
+.shared .align 8 .b64 bar;
+.shared .align 128 .b8 tile[512];
+.visible .entry k(.param .align 64 .b8 m[128], .param .u32 n)
+.reqntid 1
+{
+  .reg .pred %p<9>;
+  .reg .b32 %r<20>;
+  .reg .b64 %rd<9>;
+  mov.u32 %r1, bar;
+  mov.u32 %r2, tile;
+  mov.b64 %rd1, m;
+  cvta.param.u64 %rd1, %rd1;
+  ld.param.u32 %r3, [n];
+  mbarrier.init.shared.b64 [%r1], 1;
+  mov.u32 %r4, 0;
+  mov.u32 %r5, 0;
+L:
+  setp.ge.u32 %p1, %r4, %r3;
+  @%p1 bra E;
+  mbarrier.arrive.expect_tx.shared.b64 _, [%r1], 512;
+  cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r2], [%rd1,{%r4}], [%r1];
+W:
+  mbarrier.try_wait.parity.shared.b64 %p2, [%r1], %r5;
+  @!%p2 bra W;
+  xor.b32 %r5, %r5, 1;
+  add.u32 %r4, %r4, 1;
+  bra L;
+E:
+  ret;
+}
+"""
+
+
+def test_boxes_are_inferred_for_the_kernel_only_where_they_are_for_the_check() -> None:
+    source = files.read_text(TILES, "tiles", "ptx")
+    (plain,) = files.check_source(source, scope=ScopeKind.ALL, infer=False, repairs=False)
+    assert (plain.verdict, asked(source, NO_FACTS, {}, [plain], infer=False)) == (Verdict.UNKNOWN, [plain])
+    (found,) = asked(source, NO_FACTS, {}, [plain])
+    assert found.accepted_by == "kernel"
+    assert any("box of tensor map 0 is 512 bytes" in text for text in found.assumptions)
+
+
 def test_what_the_kernel_takes_for_granted_is_assumed() -> None:
     """The search may have found a proof of another abstraction, which rests on less."""
     source, facts = files.read_source(RING_OF_PTX), LaunchFacts({"*": PTX_FACTS})

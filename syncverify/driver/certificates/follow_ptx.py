@@ -7,7 +7,7 @@ What follows proofs of a further kind is loaded where one is met.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from syncverify.base.certificate_data import RejectedError, listed, same, take
@@ -17,6 +17,7 @@ from syncverify.base.source import InputError
 from syncverify.checker.kernel.exact import Follower
 from syncverify.checker.outcome import Outcome
 from syncverify.driver.certificates import exact
+from syncverify.driver.certificates.blocks import BLOCKS, parts_of, same_launches, taken, with_block
 from syncverify.driver.certificates.ptx_posed import checked
 from syncverify.driver.posed import Found, Posed
 from syncverify.driver.ptx_task import Checker
@@ -94,30 +95,66 @@ def _entry(entry: Any, where: str, module: Module, source_hash: str, facts: Laun
     if policy not in [str(p) for p in Policy]:
         raise RejectedError(f"{where}.policy", f"{policy!r} is no policy")
     given = given_values(values, f"{where}.values")
-    at = f"{where}.proof"
-    if isinstance(proof, dict) and proof.get("kind") == INDUCTION:
-        from syncverify.driver import by_kernel
+    e = _Entry(name, text, Policy(policy), given, f"{where}.proof")
+    if isinstance(proof, dict) and proof.get("kind") == BLOCKS:
+        return e.for_blocks(module, facts, proof)
+    return e.followed(module, facts, proof)
 
-        e = by_kernel.CertifiedKernel(name, text, Policy(policy), given, proof, at)
-        return by_kernel.of_entry(module, facts, e)
-    kind, parts = take(proof, at, "kind", "parts")
-    if kind != "ptx":
-        raise RejectedError(f"{at}.kind", f"{kind!r} is no proof of PTX")
-    claims = _Claims(listed(parts, f"{at}.parts"), at)
-    try:
-        report = checked(
-            module, name, facts, given, Policy(policy), Checker(claims.judge, claims.prove, again=False)
-        )
-    except NoLaunchError:  # the launch file is wrong, not the certificate
-        raise
-    except InputError as e:
-        raise RejectedError(where, e.message) from None
-    if report.verdict is not Verdict.PROVED:
-        raise RejectedError(at, f"it does not follow: {report.reason or report.verdict}")
-    if claims.taken != len(claims.parts):
-        raise RejectedError(f"{at}.parts", "more than the launch has")
-    rests = (*report.scope.assume, *report.assumptions, *claims.met.assumed)
-    return Rechecked(name, Policy(policy), report.scope.kind, report.scope.values, "ptx", claims.met, rests)
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """An entry that a certificate is of, with how it was launched. ``where``: where its proof stands."""
+
+    name: str
+    text: str
+    policy: Policy
+    given: dict[str, int]
+    where: str
+
+    def for_blocks(self, module: Module, facts: LaunchFacts, proof: Any) -> Rechecked:
+        """A proof with a part for each block, as nothing gives one."""
+        parts = parts_of(proof, self.where, module, self.name, facts)
+        done = [
+            replace(self, where=f"{self.where}.parts[{i}].proof").followed(
+                module, with_block(facts, self.name, block), own
+            )
+            for i, (block, own) in enumerate(parts)
+        ]
+        same_launches(done, f"{self.where}.parts")
+        met = Met()
+        for one in done:
+            met.join(one.met)
+        rests = dict.fromkeys(text for one in done for text in one.assumptions)
+        kind = next((one.kind for one in done if one.kind != INDUCTION), INDUCTION)
+        assumed = (*rests, taken([block for block, _ in parts]))
+        return replace(done[0], kind=kind, met=met, assumptions=assumed)
+
+    def followed(self, module: Module, facts: LaunchFacts, proof: Any) -> Rechecked:
+        """A proof for one launch or for all of its sizes."""
+        at = self.where
+        if isinstance(proof, dict) and proof.get("kind") == INDUCTION:
+            from syncverify.driver import by_kernel
+
+            e = by_kernel.CertifiedKernel(self.name, self.text, self.policy, self.given, proof, at)
+            return by_kernel.of_entry(module, facts, e)
+        kind, parts = take(proof, at, "kind", "parts")
+        if kind != "ptx":
+            raise RejectedError(f"{at}.kind", f"{kind!r} is no proof of PTX")
+        claims = _Claims(listed(parts, f"{at}.parts"), at)
+        by = Checker(claims.judge, claims.prove, again=False)
+        try:
+            report = checked(module, self.name, facts, self.given, self.policy, by)
+        except NoLaunchError:  # the launch file is wrong, not the certificate
+            raise
+        except InputError as e:
+            raise RejectedError(at, e.message) from None
+        if report.verdict is not Verdict.PROVED:
+            raise RejectedError(at, f"it does not follow: {report.reason or report.verdict}")
+        if claims.taken != len(claims.parts):
+            raise RejectedError(f"{at}.parts", "more than the launch has")
+        rests = (*report.scope.assume, *report.assumptions, *claims.met.assumed)
+        scope = report.scope
+        return Rechecked(self.name, self.policy, scope.kind, scope.values, "ptx", claims.met, rests)
 
 
 def _reason(data: Any, at: str) -> Reason:

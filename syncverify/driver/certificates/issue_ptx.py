@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from syncverify.base.certificate_data import RejectedError, sealed
@@ -14,6 +14,7 @@ from syncverify.checker.kernel.exact import Follower
 from syncverify.checker.outcome import Outcome
 from syncverify.checker.prover.budget import without_rotations
 from syncverify.driver.certificates import exact, graphs, protocols
+from syncverify.driver.certificates.blocks import BLOCKS, with_block
 from syncverify.driver.certificates.ptx_posed import checked
 from syncverify.driver.ptx_task import Checker, Prove
 from syncverify.driver.verdicts import run_system
@@ -103,4 +104,21 @@ def by_kernel_alone(source: Any, report: KernelReport, values: Mapping[str, int]
     return sealed({**head, "values": dict(values), "proof": proof})
 
 
-__all__ = ["by_kernel_alone", "certify"]
+def for_blocks(
+    source: Any, report: KernelReport, facts: LaunchFacts, values: Mapping[str, int], search: Prove
+) -> dict[str, Any]:
+    """The certificate of an entry that was proved with blocks that nothing gives: a proof for each of them,
+    the kernel's own where it accepted one."""
+    parts = []
+    for block, protocol in zip(report.blocks, report.protocol or [None] * len(report.blocks), strict=True):
+        if protocol is None:
+            own = with_block(facts, report.name, block)
+            entry = certify(source.module, report.name, source.hash, own, values, report.policy, search)
+        else:
+            entry = by_kernel_alone(source, replace(report, protocol=protocol), values)
+        parts.append(sealed({"block": list(block), "proof": entry["proof"]}))
+    head = {"kernel": report.name, "text": source.hash, "policy": str(report.policy)}
+    return sealed({**head, "values": dict(values), "proof": {"kind": BLOCKS, "parts": parts}})
+
+
+__all__ = ["by_kernel_alone", "certify", "for_blocks"]

@@ -39,6 +39,7 @@ BY_INPUT = (
     "other_reads",
     "slices_of_sums",
     "places_of_other_blocks",
+    "other_instructions",
     "words_of_several_blocks",
 )
 #: One of so many is replayed on the second reader in every run.

@@ -9,12 +9,11 @@ from syncverify.frontends.ptx.analysis.handover_detection import global_operand
 from syncverify.frontends.ptx.analysis.pointer_provenance import ANYWHERE, Origins
 from syncverify.frontends.ptx.decode.global_access import semantics, space_of
 from syncverify.frontends.ptx.decode.parts import spaces
-from syncverify.frontends.ptx.decode.wmma import matrix_in_global, moves_matrix, stores_matrix
+from syncverify.frontends.ptx.decode.wmma import matrix_in_global
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.isa.accesses import Use, effects, touches
+from syncverify.frontends.ptx.isa.addresses import GENERIC
 from syncverify.frontends.ptx.syntax.nodes import Instr, Mem, Operand, Vector
-
-#: Instructions that write global memory in ways that are not followed.
-_ELSEWHERE = frozenset({"multimem", "sust", "sured", "call"})
 
 
 def counting(flow: Flow, generic: Collection[int], origins: Origins) -> frozenset[int]:
@@ -69,26 +68,32 @@ def _origins(flow: Flow, generic: Collection[int], origins: Origins) -> dict[int
         k: origins.of(_address(i))
         for k, i in enumerate(flow.body)
         if flow.block_of[k] in flow.reached
-        and (space_of(i) == "global" or k in generic or _bulk(i) or matrix_in_global(i))
+        and (space_of(i) == "global" or k in generic or _bulk(i) or matrix_in_global(i) or edits_map(i))
     }
 
 
 def _written(flow: Flow, names: Mapping[int, frozenset[str]]) -> list[int] | None:
     """Accesses that may write; None where some may write anywhere."""
-    written = [k for k in names if flow.body[k].op not in ("ld", "ldu") and not _loads_matrix(flow.body[k])]
+    written = [k for k in names if any(Use.WRITES & t.use for t in touches(flow.body[k]))]
     lost = any(not names[k] or ANYWHERE in names[k] for k in written)
-    elsewhere = (flow.block_of[k] in flow.reached and _unfollowed(i) for k, i in enumerate(flow.body))
-    return None if lost or any(elsewhere) else written
-
-
-def _loads_matrix(i: Instr) -> bool:
-    return moves_matrix(i) and not stores_matrix(i)
+    others = (k for k in range(len(flow.body)) if k not in names and flow.block_of[k] in flow.reached)
+    return None if lost or any(_unfollowed(flow.body[k]) for k in others) else written
 
 
 def _unfollowed(i: Instr) -> bool:
-    """Whether it may write global memory anywhere: a matrix does whose state space the text leaves out."""
-    generic = stores_matrix(i) and not any(m == "global" or m.startswith("shared") for m in i.mods)
-    return i.op in _ELSEWHERE or generic
+    """Whether an instruction may write global memory where nobody looks: not a load or store without a state
+    space that leads to shared memory, nor a copy by a tensor map."""
+    if i.op == "call":
+        return True
+    if space_of(i) == GENERIC or (i.op == "cp" and "tensor" in i.mods):
+        return False
+    return any(Use.WRITES & t.use and t.space in ("global", GENERIC) for t in touches(i))
+
+
+def edits_map(i: Instr) -> bool:
+    """Whether an instruction writes a tensor map that may lie in global memory."""
+    found = touches(i) if "tensormap" in effects(i) else ()
+    return any(Use.WRITES & t.use and t.space in ("global", GENERIC) for t in found)
 
 
 def _bulk(i: Instr) -> bool:

@@ -1,11 +1,11 @@
-"""Operations that lanes of a warp execute together: ``shfl``, ``vote``, ``match``, ``redux`` and ``mma`` with
-``.sync``.
+"""Operations that lanes of a warp execute together and that have no other event: ``shfl``, ``vote``,
+``match``, ``redux``, ``mma``, and those of ``wmma`` that leave shared memory alone.
 
 Each lane that the mask names has to come to the operation, with the same mask (PTX ISA: shfl.sync,
 vote.sync). A warp that is one class does so by itself. Of a warp whose lanes went apart each class gets an
 event, ``COLLECTIVE``, which starts when the lanes of the mask have come to one of the same kind; it orders no
 memory. Operations in a row are one event. Lanes that have left are not waited for (the text of those with a
-mask says so), but by ``mma``, which needs all lanes of the warp.
+mask says so), but by operations on matrices, which need all lanes of the warp.
 
 Some branches are decided by nothing that is followed, for nothing with an event depends on them. What lies
 behind such a branch is not executed by the analysis. Its operations are met where the outermost of these
@@ -24,15 +24,15 @@ from syncverify.frontends.ptx.analysis.lane_masks import LaneMasks
 from syncverify.frontends.ptx.analysis.mask_values import ALL_LANES, MaskValues
 from syncverify.frontends.ptx.analysis.uniformity import LANES, MOST_BLOCKS, THREADS, Uniformity
 from syncverify.frontends.ptx.decode.effects import Context, Effect, Emit, Value
+from syncverify.frontends.ptx.decode.wmma import matrix_in_global, moves_matrix
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.isa.participants import by_all_lanes, by_lanes
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Operand, Reg, Special
 from syncverify.frontends.ptx.syntax.operands import results, sources
 from syncverify.model.events import Ev, Event
 
-#: Those with a mask, their last operand.
-_MASKED = frozenset({"shfl", "vote", "match", "redux"})
-#: Those of a whole warp.
-_WHOLE = frozenset({"mma", "movmatrix"})
+#: Those with an event of their own, beside matrices in shared memory.
+_OWN_EVENT = frozenset({"bar", "elect", "ldmatrix", "stmatrix", "tensormap"})
 INTEGERS = frozenset(
     "mov add sub mul mad shl shr and or xor not selp setp min max neg bfe lop3 cvt div rem".split()
 )
@@ -56,7 +56,8 @@ def combined_by_warps(i: Instr) -> bool:
 
 def is_collective(i: Instr) -> bool:
     """Whether lanes execute an instruction together, and it has no other event."""
-    return (i.op in _MASKED or i.op in _WHOLE) and "sync" in i.mods
+    own = i.op in _OWN_EVENT or (moves_matrix(i) and not matrix_in_global(i))
+    return by_lanes(i) and not own
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +85,12 @@ class Apart:
 class Collectives:
     """The collectives of a function, where other events are known."""
 
-    def __init__(self, flow: Flow, decoded: Collection[int], branches: Collection[int]) -> None:
-        """``decoded``: instructions with events; ``branches``: those that are decided."""
+    def __init__(
+        self, flow: Flow, decoded: Collection[int], branches: Collection[int], also: Collection[int] = ()
+    ) -> None:
+        """``decoded``: instructions with events; ``branches``: those that are decided; ``also``: collectives
+        that the text alone does not show to be some."""
+        self.also = also
         self.flow = flow
         self.body = flow.body
         self.branches = branches
@@ -247,7 +252,7 @@ class Collectives:
         at: list[int] = []
         for k in range(b.lo, b.hi):
             i = self.body[k]
-            if is_collective(i):
+            if is_collective(i) or k in self.also:
                 if at and not self._alike(self.body[at[-1]], i):
                     yield self._row(at)
                     at = []
@@ -270,12 +275,12 @@ class Collectives:
 
     def _row(self, at: Sequence[int]) -> Row:
         names = dict.fromkeys(self.body[k].name for k in at)
-        whole = any(self.body[k].op in _WHOLE for k in at)
+        whole = any(by_all_lanes(self.body[k]) for k in at)
         return Row(tuple(at), self._mask(self.body[at[0]]), crc32("+".join(names).encode()), whole)
 
     def _mask(self, i: Instr) -> Operand | None:
         """The mask; None for all lanes."""
-        if i.op in _WHOLE:
+        if by_all_lanes(i):
             return None
         mask = i.operands[-1]
         found = self.constant(mask)

@@ -17,8 +17,9 @@ from collections.abc import Set as AbstractSet
 
 from syncverify.frontends.ptx.analysis.pointer_provenance import ANYWHERE, Origins
 from syncverify.frontends.ptx.decode.global_access import semantics
-from syncverify.frontends.ptx.decode.wmma import moves_matrix, stores_matrix
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.isa.accesses import Touch, Use, effects, touches
+from syncverify.frontends.ptx.isa.addresses import GENERIC
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem
 from syncverify.frontends.ptx.syntax.operands import computed_from, results, sources
 from syncverify.model.events import Flag
@@ -26,8 +27,6 @@ from syncverify.model.events import Flag
 _WIDE = frozenset({"gl", "gpu", "sys"})
 _BARRIERS = ("bar", "barrier")
 _SWAPS = frozenset({"cas", "exch"})
-#: What adds to memory, or the like, so that words are of several threads.
-_COMBINES = frozenset({"red", "atom", "multimem"})
 
 
 def unfenced_count(
@@ -75,24 +74,25 @@ def read_by_the_last(flow: Flow, counts: Collection[int], origins: Origins) -> d
 def _handed(
     flow: Flow, counts: Collection[int], origins: Origins, *, certain: bool
 ) -> Iterator[tuple[int, int, list[int]]]:
-    """A write, an atomic that counts, and the loads behind some such atomic that may read what is written."""
+    """A write, an atomic that counts, and what reads behind some such atomic what may be written."""
     body = flow.body
     reads = {k: at for k, i in enumerate(body) if (at := _read(i)) is not None}
     for k, i in enumerate(body):
-        if k in counts or not _writes(i) or not _global(i) or flow.block_of[k] not in flow.reached:
+        if k in counts or not _writes(i) or flow.block_of[k] not in flow.reached:
             continue
         where = origins.of(_place(i))
         meet = _share if certain else _meet
-        own = None if i.op in _COMBINES else _place(i)  # others add where a thread adds
+        own = None if _combines(i) else _place(i)  # others add where a thread adds
         shared = [r for r, at in reads.items() if meet(where, origins.of(at)) and at != own]
         if certain:
             above = flow.controllers()[flow.block_of[k]]
             shared = [r for r in shared if not flow.controllers()[flow.block_of[r]] <= above]
-        if not any(reaches(flow, a, r, lambda j: False) for r in shared for a in counts):
+        if not any(reaches(flow, a, r, _never) for r in shared for a in counts if a != r):
             continue
         for a in counts:
-            if not (certain and reaches(flow, a, k, lambda j: False)):
-                yield k, a, shared
+            others = [r for r in shared if r != a]  # an atomic that counts reads as well
+            if others and not (certain and reaches(flow, a, k, _never)):
+                yield k, a, others
 
 
 def _after_counting(flow: Flow, k: int, counts: Collection[int], r: int) -> bool:
@@ -176,19 +176,24 @@ def _global(i: Instr) -> bool:
 
 
 def _writes(i: Instr) -> bool:
-    """Whether an instruction writes memory, or adds to it, without a copy."""
-    return i.op in ("st", "discard") or i.op in _COMBINES or stores_matrix(i)
+    """Whether an instruction writes global memory, or adds to it, without a copy."""
+    return "async copy" not in effects(i) and any(Use.WRITES & t.use for t in _touches(i))
+
+
+def _combines(i: Instr) -> bool:
+    """Whether it adds to memory, or the like, so that words are of several threads."""
+    return any(t.use is Use.BOTH for t in _touches(i))
 
 
 def _read(i: Instr) -> Mem | None:
-    """The place in global memory that a load, or a copy to shared memory, reads; None of others."""
-    if i.op in ("ld", "ldu") or (moves_matrix(i) and not stores_matrix(i)):
-        return _place(i) if _global(i) else None
-    if i.op != "cp" or "global" not in i.mods or "prefetch" in i.mods:
-        return None
-    memory = [op for op in i.operands if isinstance(op, Mem)]
-    to_shared = next(m for m in i.mods if m.startswith(("shared", "global"))) != "global"
-    return memory[1] if to_shared and len(memory) > 1 else None
+    """The place in global memory of which an instruction brings the words to registers or to shared memory;
+    None of others."""
+    found = (t.at for t in _touches(i) if t.use is Use.READS or (Use.READS & t.use and results(i)))
+    return next(found, None)
+
+
+def _touches(i: Instr) -> Iterator[Touch]:
+    return (t for t in touches(i) if t.space in ("global", GENERIC))
 
 
 def _place(i: Instr) -> Mem:

@@ -6,15 +6,18 @@ Only whether there is one is asked, not where it goes: these events have no plac
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
+from syncverify.frontends.ptx.analysis.atomic_counters import edits_map
 from syncverify.frontends.ptx.analysis.pointer_provenance import ANYWHERE, Origins
 from syncverify.frontends.ptx.decode.effects import Context, Effect, Unsupported, Value
 from syncverify.frontends.ptx.decode.global_access import space_of
 from syncverify.frontends.ptx.decode.memory import Access, access_events
 from syncverify.frontends.ptx.decode.parts import constant, window
-from syncverify.frontends.ptx.decode.wmma import moves_matrix, stores_matrix
+from syncverify.frontends.ptx.decode.wmma import moves_matrix
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.isa.accesses import Use, effects, touches
 from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Mem
 from syncverify.frontends.ptx.syntax.types import WINDOW
 from syncverify.model.events import Ev, Event
@@ -25,9 +28,6 @@ _PLACELESS: Mapping[Ev, tuple[object, ...]] = {
     Ev.GLOBAL_WRITE: (-1, 0, 0, None),
     Ev.GLOBAL_ATOMIC: (-1, 0, 0, "other", None),
 }
-
-#: Accesses to global memory beside loads, stores and atomics. PTX ISA, discard: like a weak write.
-_OTHERS = frozenset({"discard", "tex", "tld4", "suld"})
 
 
 def early_accesses(
@@ -63,9 +63,16 @@ def early_accesses(
                 found[k] = AnyAccess(
                     known.code, known.address, known.elements, known.size, known.space, known.scope
                 )
+            elif isinstance(known, Effect) and edits_map(i):
+                found[k] = replace(known, emit=partial(_edited, known))
         if i.guard is None and not generic.get(k, False):
             before.setdefault(flow.block_of[k], []).append(k)
     return found
+
+
+def _edited(known: Effect, ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
+    """The events of an edit of a tensor map, and that of the write."""
+    return [*known.emit(ctx, site, v), (Ev.GLOBAL_WRITE, site, *_PLACELESS[Ev.GLOBAL_WRITE])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +122,7 @@ def _global(
 ) -> bool:
     """Whether an instruction may access global memory, other than by a copy."""
     i = flow.body[k]
-    if i.op in _OTHERS:
+    if i.op == "discard" or edits_map(i) or "texture read" in effects(i):
         return True
     if moves_matrix(i):
         space = "" if any(m.startswith("shared") for m in i.mods) else window(i.mods)
@@ -133,6 +140,8 @@ def _leads(at: Mem, origins: Origins, variables: frozenset[str]) -> bool:
 
 
 def _code(i: Instr) -> Ev:
-    if i.op in ("st", "discard") or stores_matrix(i):
-        return Ev.GLOBAL_WRITE
-    return Ev.GLOBAL_ATOMIC if i.op in ("atom", "red") else Ev.GLOBAL_READ
+    # PTX ISA, discard: like a weak write
+    used = next((t.use for t in touches(i) if t.use), Use.BOTH)
+    if used is Use.READS:
+        return Ev.GLOBAL_READ
+    return Ev.GLOBAL_WRITE if used is Use.WRITES or edits_map(i) else Ev.GLOBAL_ATOMIC

@@ -12,11 +12,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.isa.participants import by_all_lanes
 from syncverify.frontends.ptx.syntax.nodes import Instr
 from syncverify.frontends.ptx.syntax.operands import computed_from, is_poll, results, sources
-
-#: What needs all lanes of a warp, or counts threads.
-_NEEDS_ALL = frozenset({"mma", "wmma", "movmatrix", "ldmatrix", "stmatrix", "elect", "setmaxnreg", "wgmma"})
 
 #: Loads that say that others write meanwhile.
 _STRONG = frozenset({"volatile", "relaxed", "acquire", "mmio"})
@@ -46,7 +44,7 @@ def _orders_whole_blocks(i: Instr) -> bool:
         return "cluster" not in i.mods and "warp" not in i.mods and "arrive" not in i.mods and (
             len(i.operands) == 1
         )  # fmt: skip
-    return i.op not in _NEEDS_ALL
+    return i.op != "elect" and not by_all_lanes(i)
 
 
 def _waits(flow: Flow, loop: Collection[int]) -> bool:

@@ -25,9 +25,9 @@ from syncverify.frontends.ptx.decode.global_access import (
 )
 from syncverify.frontends.ptx.decode.parts import spaces
 from syncverify.frontends.ptx.flow.control_flow import Flow
-from syncverify.frontends.ptx.isa.accesses import passes_on
+from syncverify.frontends.ptx.isa.accesses import harmless, passes_on
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Label, Mem, Operand, Reg, Sym
-from syncverify.frontends.ptx.syntax.operands import harmless, registers, results, sources
+from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 from syncverify.model.events import Flag
 
 _SWAPS = frozenset({"cas", "exch"})

@@ -19,8 +19,9 @@ from syncverify.frontends.ptx.decode.global_access import GlobalSpin
 from syncverify.frontends.ptx.decode.memory import Access
 from syncverify.frontends.ptx.decode.shared_flags import SharedTurn
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.isa.accesses import harmless
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Sym
-from syncverify.frontends.ptx.syntax.operands import harmless, registers, results, sources
+from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 from syncverify.model.events import Ev
 
 

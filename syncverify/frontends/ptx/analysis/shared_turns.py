@@ -16,8 +16,9 @@ from collections.abc import Collection, Mapping
 from syncverify.frontends.ptx.analysis.handover_detection import asked_if_zero, constant, innermost
 from syncverify.frontends.ptx.decode.shared_flags import SharedTurn
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.isa.accesses import harmless
 from syncverify.frontends.ptx.syntax.nodes import Instr, Mem, Operand, Reg
-from syncverify.frontends.ptx.syntax.operands import harmless, registers, results, sources
+from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 from syncverify.frontends.ptx.syntax.types import width
 
 

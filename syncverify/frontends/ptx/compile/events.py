@@ -8,7 +8,7 @@ from typing import Any
 
 from syncverify.base.reason import Cause, Reason, caused
 from syncverify.frontends.ptx.analysis.block_groups import BLOCK_GROUP, MEMBER, address_only, sized
-from syncverify.frontends.ptx.analysis.collectives import at_branch, is_collective
+from syncverify.frontends.ptx.analysis.collectives import at_branch
 from syncverify.frontends.ptx.analysis.locks import found_at_lock, number_of_ticket
 from syncverify.frontends.ptx.compile.loads import Values
 from syncverify.frontends.ptx.compile.plan import BARRIERS
@@ -337,7 +337,7 @@ class Effects(Values):
             return
         if not isinstance(found, Effect):
             return
-        if is_collective(i) and k in self.p.slice.pure:
+        if self.p.is_collective(k) and k in self.p.slice.pure:
             self._pure(k)
         if i.op == "elect":
             self._elected(i)

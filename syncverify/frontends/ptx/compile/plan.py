@@ -94,7 +94,7 @@ from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Mem, Mod
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 from syncverify.frontends.ptx.syntax.printer import instruction_text
 from syncverify.frontends.ptx.syntax.types import RANK, width
-from syncverify.model.events import NEVER, NO_ARRIVAL_NEEDED, Ev, Site, StrongWord
+from syncverify.model.events import NEVER, NO_ARRIVAL_NEEDED, Ev, Event, Site, StrongWord
 
 
 class Plan:
@@ -157,6 +157,8 @@ class Plan:
         self.decoded: dict[int, Decoded] = {}
         #: accesses without a space, and whether they may reach shared memory
         self._generic: dict[int, bool] = {}
+        #: matrices in global memory, where the text leaves the state space out
+        self._outside: set[int] = set()
         self._decode()
         self._exchanges_of_blocks(followed=followed)
         self._loads_of_what_nobody_writes(words)
@@ -192,6 +194,7 @@ class Plan:
                 and isinstance(found, Effect)
                 and self._leaves(i, pointers)
             ):
+                self._outside.add(k)
                 found = None
             if found is None and (i.op == "call" or stops(i)):
                 found = _stop(i)
@@ -359,7 +362,7 @@ class Plan:
         if not known.keys() <= self.decoded.keys():
             self.decoded = dict(sorted({**known, **self.decoded}.items()))
             needed = self._slice(fragments)
-        rows = Collectives(self.flow, self.decoded, needed.branches)
+        rows = Collectives(self.flow, self.decoded, needed.branches, self._outside)
         #: by branch that is not decided, the collectives behind it
         self.gathers = rows.apart(needed.registers)
         #: collectives that some lanes execute, of which data says which
@@ -370,7 +373,8 @@ class Plan:
         #: where registers bring events, and what decides about them is followed
         self.asked = frozenset(fragments) | {k for k in self.uses.at if rows.decided_by(k, needed.registers)}
         if more or len(self.asked) > len(fragments):
-            self.decoded = dict(sorted({**self.decoded, **more}.items()))
+            met = {k: _met_first(e, self.decoded.get(k)) for k, e in more.items()}
+            self.decoded = dict(sorted({**self.decoded, **met}.items()))
             needed = self._slice(self.asked)
         return needed
 
@@ -501,13 +505,17 @@ class Plan:
         found: dict[int, set[int]] = {}
         for k, i in enumerate(self.body):
             at = self.flow.block_of[k]
-            if (i.op in BARRIERS or is_collective(i)) and at in self.flow.reached:
+            if (i.op in BARRIERS or self.is_collective(k)) and at in self.flow.reached:
                 while 0 <= at < self.flow.end:
                     b = self.flow.blocks[at]
                     if any(_does(j) for j in self.body[b.lo : b.hi]) and not self._took_part(k, at):
                         found.setdefault(at, set()).add(k)
                     at = self.flow.join(at)
         return {at: frozenset(ks) for at, ks in found.items()}
+
+    def is_collective(self, k: int) -> bool:
+        """Whether lanes execute an instruction together, and it has no other event."""
+        return is_collective(self.body[k]) or k in self._outside
 
     def _took_part(self, k: int, at: int) -> bool:
         """Whether who comes through a block of a loop has executed a barrier or collective since it was last
@@ -976,6 +984,20 @@ def _as_effect(e: Decoded, known: frozenset[str] = frozenset()) -> Effect | Unsu
         stored = stored or tuple(op for op in e.elements if isinstance(op, Reg) and op.name in known)
         return Effect(lambda ctx, site, v: (), (e.address, *stored))
     return e
+
+
+def _met_first(row: Effect, own: Decoded | None) -> Decoded:
+    """What an instruction does whose lanes meet before it does what is known of it."""
+    if own is None:
+        return row
+    if not isinstance(own, Effect):
+        return own
+    n, then = len(row.operands), own
+
+    def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
+        return [*row.emit(ctx, site, v[:n]), *then.emit(ctx, site, v[n:])]
+
+    return replace(own, emit=emit, operands=(*row.operands, *own.operands))
 
 
 def _stop(i: Instr) -> Unsupported | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from syncverify.frontends.ptx.isa.accesses import harmless
 from syncverify.frontends.ptx.syntax.nodes import Instr, Sym
-from syncverify.frontends.ptx.syntax.operands import harmless, is_poll
+from syncverify.frontends.ptx.syntax.operands import is_poll
 
 if TYPE_CHECKING:
     from syncverify.frontends.ptx.flow.control_flow import Flow

@@ -11,8 +11,9 @@ from syncverify.frontends.ptx.flow.asserts import failing
 from syncverify.frontends.ptx.flow.divergence import Divergence
 from syncverify.frontends.ptx.flow.graph import Block, dominators, jumps_back, loops, reached, with_exits
 from syncverify.frontends.ptx.flow.ssa import Versions
+from syncverify.frontends.ptx.isa.accesses import harmless
 from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Label, Not, Operand, Reg, Sym
-from syncverify.frontends.ptx.syntax.operands import harmless, is_poll, repeats, results, sources
+from syncverify.frontends.ptx.syntax.operands import is_poll, repeats, results, sources
 from syncverify.frontends.ptx.syntax.types import kind, width
 
 _ENDS = frozenset({"ret", "exit", "trap", "brkpt"})

@@ -16,6 +16,7 @@ from functools import lru_cache
 from syncverify.frontends.ptx.isa.addresses import GENERIC, addresses
 from syncverify.frontends.ptx.isa.match import forms
 from syncverify.frontends.ptx.syntax.nodes import Instr, Mem
+from syncverify.frontends.ptx.syntax.operands import is_poll
 
 
 class Use(enum.Flag):
@@ -51,6 +52,14 @@ _USES: dict[str, Use] = {
     "fence": Use.NONE,
 }
 _COPIES = ("async copy", "tensormap")
+#: What makes its results of its operands, and of nothing else.
+_COMPUTES = frozenset({"register", "data"})
+#: What leaves nothing but values in registers, of the own thread or of its warp. Of control, what goes on in
+#: the function.
+_REGISTERS = _COMPUTES | {"warp", "matrix registers", "hint", "control"}
+_LEAVES = frozenset({"call", "ret", "exit"})
+#: Spaces of the own thread, and what nobody writes while the kernel runs.
+_OWN_SPACES = frozenset({"local", "param", "const"})
 #: What leaves nothing but values in the thread's own registers, or goes on at another instruction.
 _SILENT = frozenset({"register", "data", "control", "hint", "texture read"})
 
@@ -115,6 +124,25 @@ def _places(i: Instr, use: Use, spaces: tuple[str, ...]) -> list[Mem]:
     return [t.at for t in touches(i) if use & t.use and t.space.partition("::")[0] in (*spaces, GENERIC)]
 
 
+def computes(i: Instr) -> bool:
+    """Whether the results of an instruction follow from its operands: special registers count among them."""
+    return effects(i) <= _COMPUTES
+
+
+def stays_in_registers(i: Instr) -> bool:
+    """Whether an instruction does nothing but write registers, by what others do not write meanwhile, or go
+    on at another one of the function. One that elects a lane has an event of its own."""
+    if i.op in _LEAVES or i.op == "elect":
+        return False
+    private = effects(i) == {"memory read"} and all(t.space in _OWN_SPACES for t in touches(i))
+    return private or effects(i) <= _REGISTERS
+
+
+def harmless(i: Instr) -> bool:
+    """No effect beyond registers, apart from a poll."""
+    return is_poll(i) or stays_in_registers(i)
+
+
 def acts(i: Instr) -> bool:
     """Whether others may notice that an instruction is executed, or it looks at what they do."""
     return i.op == "call" or not effects(i) <= _SILENT
@@ -126,4 +154,17 @@ def passes_on(i: Instr) -> bool:
     return meets or any(t.space != "global" and Use.WRITES & t.use for t in touches(i))
 
 
-__all__ = ["UNKNOWN", "Touch", "Use", "acts", "effects", "passes_on", "reads", "touches", "writes"]
+__all__ = [
+    "UNKNOWN",
+    "Touch",
+    "Use",
+    "acts",
+    "computes",
+    "effects",
+    "harmless",
+    "passes_on",
+    "reads",
+    "stays_in_registers",
+    "touches",
+    "writes",
+]

@@ -64,6 +64,12 @@ def blocks_of(threads: int) -> tuple[Block, ...]:
     return (*((threads // y, y) for y in high), (threads,))
 
 
+def blocks_in_words(blocks: Sequence[Sequence[int]]) -> str:
+    """Blocks in words: ``32 x 8 or 16 x 16``."""
+    named = [" x ".join(map(str, block)) for block in blocks]
+    return " or ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
+
+
 def reads_rows(function: Function) -> bool:
     """Whether a kernel does more with ``%tid.y`` and ``%tid.z`` than a block of one row needs.
 
@@ -123,6 +129,7 @@ __all__ = [
     "blocks_of",
     "dimensions",
     "few_threads",
+    "blocks_in_words",
     "narrowest_shared",
     "reads_rows",
     "reads_thread_numbers",

@@ -107,39 +107,6 @@ def is_poll(i: Instr) -> bool:
     return i.op == "mbarrier" and i.name.startswith(_POLLS)
 
 
-def harmless(i: Instr) -> bool:
-    """No effect beyond registers, apart from a poll."""
-    if i.op in (
-        "st",
-        "red",
-        "atom",
-        "bar",
-        "barrier",
-        "cp",
-        "wgmma",
-        "fence",
-        "membar",
-        "call",
-        "ret",
-        "exit",
-    ):
-        return False
-    if i.op == "wmma":
-        return i.mods[:1] == ("mma",)
-    if i.op in (
-        "ld",
-        "ldmatrix",
-        "stmatrix",
-        "elect",
-        "setmaxnreg",
-        "tensormap",
-        "multimem",
-        "griddepcontrol",
-    ):
-        return i.op == "ld" and i.mods[0] in ("param", "local", "const")
-    return i.op != "mbarrier" or is_poll(i)
-
-
 def computed_from(names: Iterable[str], body: Sequence[Instr]) -> frozenset[str]:
     """Some registers, and all that the instructions of ``body`` compute from them, in whatever order.
 

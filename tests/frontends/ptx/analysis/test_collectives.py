@@ -6,6 +6,9 @@ import pytest
 
 from syncverify.base.diagnostics import Policy, Severity, Verdict
 from syncverify.driver.files import check_source, read_source
+from syncverify.frontends.ptx.analysis.collectives import is_collective
+from syncverify.frontends.ptx.decode.table import decode, refused
+from tests.frontends.ptx.isa.samples import all_rows, choices, function, text
 
 KERNEL = """.version 9.0
 .target sm_90a
@@ -130,3 +133,15 @@ def test_halves_that_elect(tmp_path: Path, upper: str, wanted: Verdict) -> None:
     # PTX ISA, elect.sync: the threads of the mask execute it, not the whole warp
     text = "@!%p1 bra A; elect.sync _|%p4, 65535; bra B; A: elect.sync _|%p4, {}; B: bar.sync 0;"
     assert verdict(tmp_path, text.format(upper))[0] is wanted
+
+
+@pytest.mark.parametrize("name", sorted({row.name for row in all_rows() if row.mask in ("operand", "warp")}))
+def test_what_lanes_execute_together_has_one_event(name: str) -> None:
+    """The table says who executes it; either it has an event of its own, or it is a collective."""
+    for row in (row for row in all_rows() if row.name == name):
+        lines = [
+            line for words in choices(row, most=3) if (line := text(row, words, optional=True)) is not None
+        ]
+        for line, f in ((line, function(line)) for line in lines):
+            if refused(f.body[0], f) is None:
+                assert is_collective(f.body[0]) is (decode(f.body[0], f) is None), line

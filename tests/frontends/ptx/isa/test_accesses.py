@@ -10,9 +10,19 @@ from syncverify.frontends.ptx.analysis.pointer_provenance import Origins
 from syncverify.frontends.ptx.analysis.read_only_loads import may_write
 from syncverify.frontends.ptx.decode.table import refused
 from syncverify.frontends.ptx.flow.control_flow import Flow
-from syncverify.frontends.ptx.isa.accesses import Use, acts, effects, passes_on, reads, touches, writes
+from syncverify.frontends.ptx.isa.accesses import (
+    Use,
+    acts,
+    effects,
+    harmless,
+    passes_on,
+    reads,
+    touches,
+    writes,
+)
 from syncverify.frontends.ptx.isa.rows import Row, table
 from syncverify.frontends.ptx.syntax.nodes import Instr, Mem, Reg
+from syncverify.frontends.ptx.syntax.operands import is_poll
 from syncverify.frontends.ptx.syntax.parser import parse
 from tests.frontends.ptx.isa.samples import all_rows, choices, function, registers_of, text
 
@@ -90,3 +100,11 @@ def _after_a_discard(line: str) -> bool:
     head = ".version 9.4\n.target sm_107a\n.address_size 64\n"
     flow = Flow(parse(f"{head}.visible .entry k()\n{{\n{body}\n}}\n", "t.ptx").entries[0])
     return read_after_discard(flow, Origins(flow, True)) is not None
+
+
+@pytest.mark.parametrize("opcode", OPCODES)
+def test_what_accesses_shared_memory_is_not_harmless(opcode: str) -> None:
+    for row in table()[opcode]:
+        for line, i in samples(row):
+            seen = {t.space.partition("::")[0] for t in touches(i) if t.use} - {"local", "param", "const"}
+            assert not (seen and harmless(i)) or is_poll(i), line
