@@ -193,10 +193,11 @@ def _followed(
 ) -> KernelReport:
     """A proof of agents as its certificate is followed, which knows nothing of the search."""
     try:
-        by_kernel.recheck(dumps(certificates(source, facts, values, [r])), r.file, source, facts)
+        (one,) = certificates(source, facts, values, [r])
+        by_kernel.recheck(dumps([one]), r.file, source, facts)
     except (RejectedError, InputError) as e:
         return replace(r, acceptance=Acceptance(reason=f"its certificate is rejected: {e}"), protocol=None)
-    return r
+    return replace(r, protocol=replace(r.protocol, written=one["proof"]))
 
 
 def _by_judge(

@@ -160,6 +160,8 @@ def _image(address: int | None) -> bytes | None:
 
 def _tensor_map(e: EncodeTiled) -> TensorMap:
     steps = [e.element_strides[i] for i in range(e.rank)] if e.element_strides else [1] * e.rank
+    if steps and not e.interleave:
+        steps[0] = 1  # CUDA driver API, cuTensorMapEncodeTiled: the innermost dimension has no stride then
     box = tuple(-(-e.box[i] // max(steps[i], 1)) for i in range(e.rank))
     unsaid = []
     if e.interleave:

@@ -527,6 +527,7 @@ class Reader:
         low, high = leaf.path.bounds(c, tuple((a, k) for a, k in parts if k % m))
         if low is None or high is None or low < 0 or high >= m:
             whole = self.atoms[Z] * m
+        held = self.come_to(leaf, header)
         for r in range(m):
             each = whole + r
             path = leaf.path.fork()
@@ -535,28 +536,32 @@ class Reader:
                 path.assume(*path.resolve(*self.space.of(x)))
             if not path.dead:
                 n = steps + each * others
-                self.arrive(leaf, header, n, tile, n, path=path)
+                self.arrive(leaf, header, n, tile, n, case=(path, held))
+
+    def come_to(self, leaf: Leaf, header: Header) -> tuple[dict[Any, Any], dict[Any, Any]]:
+        """What registers hold where a leaf is at a header, and what they held where it was first come to."""
+        agent, template = leaf.agent, self.templates.setdefault(header.place, leaf).agent
+        self.space.path = leaf.path
+        resolve(self.space, agent)
+        if agent.point() != template.point():
+            raise NotReadError("a loop is come to in different ways")
+        live, first = registers(agent), registers(template)
+        if live.keys() != first.keys():
+            raise NotReadError("a loop is come to with other registers")
+        return live, first
 
     def arrive(
         self, leaf: Leaf, header: Header, steps: Any, tile: Any, before: Any, trips: Any = None,
-        path: PathCondition | None = None,
+        case: tuple[PathCondition, tuple[dict[Any, Any], dict[Any, Any]]] | None = None,
     ) -> None:  # fmt: skip
-        """Accepts that a leaf is at a header as the claim says of turn ``steps`` and ``tile``. ``path``: the
-        case of the leaf in which that is asked.
+        """Accepts that a leaf is at a header as the claim says of turn ``steps`` and ``tile``. ``case``: that
+        of the leaf in which it is asked, and what registers hold there.
         """
-        template = self.templates.setdefault(header.place, leaf)
-        agent = leaf.agent
+        path, (live, first) = case or (leaf.path, self.come_to(leaf, header))
         self.space.path = leaf.path
-        resolve(self.space, agent)
-        if agent.point() != template.agent.point():
-            raise NotReadError("a loop is come to in different ways")
-        live, first = registers(agent), registers(template.agent)
-        if live.keys() != first.keys():
-            raise NotReadError("a loop is come to with other registers")
         residue = (self.residue(steps, self.claim.steps), self.residue(tile, self.claim.tiles))
-        h, g = ((x - r) for x, r in zip((steps, tile), residue, strict=True))
-        h = self._exact(h, self.claim.steps)
-        g = self._exact(g, self.claim.tiles)
+        h = self._exact(steps - residue[0], self.claim.steps)
+        g = self._exact(tile - residue[1], self.claim.tiles)
         others = header.others.get(residue, {})
 
         counters = {H: h, G: g, P: before, K: trips, Y: None}
@@ -571,9 +576,7 @@ class Reader:
             kept = header.begins[begun][2]
 
         def meets(form: Form, value: Any) -> bool:
-            return isinstance(value, int | Value) and self.zero(
-                path or leaf.path, value - self.formed(form, counters)
-            )
+            return isinstance(value, int | Value) and self.zero(path, value - self.formed(form, counters))
 
         since = self.since_first(header, steps, tile, before) if others else None
         if others and (since is None or self.is_first(leaf, header, since)):

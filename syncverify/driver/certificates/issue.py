@@ -39,7 +39,7 @@ def certify(kernel: Kernel, report: KernelReport) -> dict[str, Any]:
     values = dict(report.scope.values)
     try:
         if isinstance(report.protocol, InductionProof):
-            proof = protocols.written(report.protocol.problems)
+            proof = protocols.of(report.protocol)
         elif report.protocol is not None:
             rest = certify(kernel, replace(report, protocol=None))["proof"]
             proof = {"kind": "protocol", "rings": to_plain(report.protocol), "rest": rest}

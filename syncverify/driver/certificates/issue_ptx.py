@@ -100,7 +100,7 @@ def certify(
 def by_kernel_alone(source: Any, report: KernelReport, values: Mapping[str, int]) -> dict[str, Any]:
     """The certificate of an entry of a source whose proof the kernel accepted."""
     head = {"kernel": report.name, "text": source.hash, "policy": str(report.policy)}
-    proof = protocols.written(report.protocol.problems)
+    proof = protocols.of(report.protocol)
     return sealed({**head, "values": dict(values), "proof": proof})
 
 

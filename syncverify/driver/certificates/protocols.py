@@ -8,9 +8,20 @@ from typing import Any
 from syncverify.checker.induction.quotients import Product
 from syncverify.checker.kernel.linear import Term
 from syncverify.checker.prover.protocols import written as texts
-from syncverify.checker.prover.rings.by_induction import Cases, NamedCases, Shown, SizeCases
+from syncverify.checker.prover.rings.by_induction import (
+    Cases,
+    InductionProof,
+    NamedCases,
+    Shown,
+    SizeCases,
+)
 from syncverify.driver.rechecked import INDUCTION
 from syncverify.driver.shared_lists import shared
+
+
+def of(proof: InductionProof) -> dict[str, Any]:
+    """A proof as a certificate has it. It is written once: a certificate is followed before it is kept."""
+    return dict(proof.written) if proof.written is not None else written(proof.problems)
 
 
 def written(problems: Sequence[Sequence[Cases] | None]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
+from syncverify.simulate.ptx.floats import arithmetic
 from syncverify.simulate.ptx.types import Lanes
 
 _LANE = np.arange(32)
@@ -21,6 +22,8 @@ ELEMENTS = {
 PARTS = {"s4": (4, True), "u4": (4, False), "b1": (1, False)}
 
 
+#: How products of f64 round.
+MODES = frozenset({"rn", "rz", "rm", "rp"})
 #: NumPy type of the elements of C and D that are no halves.
 _NUMBERS = {"f32": np.float32, "s32": np.int32, "f64": np.float64}
 
@@ -99,6 +102,18 @@ def registers_of(matrix: Lanes, kind: str) -> list[Lanes]:
     for i in range(matrix.shape[1] // 2):
         out.append(whole[GROUP + 8 * ((i >> 1) & 1), 8 * (i >> 2) + 2 * IN_GROUP + (i & 1)].view(bits))
     return out
+
+
+def fused(a: Lanes, b: Lanes, start: Lanes, mode: str) -> Lanes:
+    """``a b + start`` of f64: a multiply-add for each ``k``, of which each rounds once, by this mode. In
+    which order they come is not specified; here it is that of ``k``."""
+    of = arithmetic("fma", "f64", (mode,))
+    assert of is not None
+    total = np.ascontiguousarray(start)
+    for k in range(a.shape[1]):
+        each = (np.broadcast_to(x, total.shape) for x in (a[:, k : k + 1], b[k]))
+        total = of(*(np.ascontiguousarray(x).view(np.uint64) for x in (*each, total))).view(np.float64)
+    return total
 
 
 def different_bits(a: Lanes, b: Lanes) -> Lanes:

@@ -17,6 +17,7 @@ from syncverify.simulate.ptx.addressing import (
     parts,
     space_of,
 )
+from syncverify.simulate.ptx.floats import mode_of
 from syncverify.simulate.ptx.memory import Arena
 from syncverify.simulate.ptx.program import Context, builder
 from syncverify.simulate.ptx.syntax import Instr, Vector
@@ -153,12 +154,13 @@ def _mma(c: Context, i: Instr) -> Step:
         if (
             w not in ("sync", "aligned", "row", "col", "satfinite", "rn", "xor", "and", "popc", shape)
             and w not in kinds
+            and not (d_kind == "f64" and w in fragments.MODES)
         ):
             raise c.fail(f"the modifier .{w}")
     d, a, b, e = i.operands[:4]
     if not all(isinstance(x, Vector) for x in (d, a, b, e)):
         raise c.fail()
-    bits = 64 if d_kind == "f64" else 32
+    bits, mode = 64 if d_kind == "f64" else 32, mode_of(i.mods)
     A, B, C = ([c.source(x, bits) for x in v.items] for v in (a, b, e))  # type: ignore[union-attr]
     writers = [c.writer(x, bits) for x in d.items]  # type: ignore[union-attr]
 
@@ -167,8 +169,12 @@ def _mma(c: Context, i: Instr) -> Step:
         R = f.R
         rows = fragments.rows_of_a([R[s] for s in A], a_kind)
         columns = fragments.columns_of_b([R[s] for s in B], b_kind)
-        product = fragments.different_bits(rows, columns) if "xor" in i.mods else rows @ columns
-        total = product + fragments.matrix_of([R[s] for s in C], c_kind)
+        start = fragments.matrix_of([R[s] for s in C], c_kind)
+        if d_kind == "f64":
+            total = fragments.fused(rows, columns, start, mode)
+        else:
+            product = fragments.different_bits(rows, columns) if "xor" in i.mods else rows @ columns
+            total = product + start
         if d_kind == "s32":
             total = fragments.integers(total, clamps="satfinite" in i.mods)
         for write, value in zip(writers, fragments.registers_of(total, d_kind)[: len(writers)], strict=True):

@@ -1,7 +1,9 @@
 """Tensor maps: 128 bytes of a form of this machine's own, and the bytes that a box of one is.
 
 A map is opaque to a kernel; ``tensormap.replace`` edits it by the names of its fields. Only tiled maps.
-A map of rank 0 represents one of which only the bytes of a box are known.
+A map of rank 0 represents one of which only the bytes of a box are known. A box of side ``b`` along a
+dimension of element stride ``s`` has ``ceil(b / s)`` elements there, ``s`` apart. The innermost dimension has
+no stride, whatever the map says, as no map is interleaved (CUDA driver API, cuTensorMapEncodeTiled).
 """
 
 from __future__ import annotations
@@ -33,6 +35,8 @@ _TYPES = (
     "tf32.ftz",
 )
 _SWIZZLES = (0, 32, 64, 128)
+#: The largest element stride.
+_LARGEST_STEP = 8
 
 
 @dataclass(slots=True)
@@ -115,15 +119,27 @@ def wrong(x: Fields) -> str | None:
         return "the inner side of the box is not a multiple of 16 bytes"
     if x.swizzle and inner > x.swizzle:
         return "the inner side of the box is wider than the swizzle"
+    if any(not 1 <= s <= _LARGEST_STEP for s in x.steps[: x.rank]):
+        return f"an element stride of the map is not between 1 and {_LARGEST_STEP}"
     return None
+
+
+def _steps(x: Fields) -> list[int]:
+    """How far apart elements of a box are along each dimension."""
+    return [1, *x.steps[1 : x.rank]]
+
+
+def _counts(x: Fields) -> list[int]:
+    """How many elements of a box there are along each dimension."""
+    return [-(-side // step) for side, step in zip(x.box, _steps(x), strict=False)]
 
 
 def box_bytes(x: Fields) -> int:
     if not x.rank:
         return x.total
     total = x.element
-    for b in x.box[: x.rank]:
-        total *= b
+    for n in _counts(x):
+        total *= n
     return total
 
 
@@ -134,13 +150,13 @@ def box_of(x: Fields, start: list[int]) -> tuple[Lanes, Lanes, Lanes]:
     """
     if not x.rank:
         return np.arange(x.total), np.zeros(x.total, np.int64), np.zeros(x.total, bool)
-    counts = x.box[: x.rank]
-    grids = np.meshgrid(*[np.arange(n) for n in reversed(counts)], indexing="ij")
+    steps = _steps(x)
+    grids = np.meshgrid(*[np.arange(n) for n in reversed(_counts(x))], indexing="ij")
     indices = [g.ravel() for g in reversed(grids)]
     inside = np.ones(indices[0].shape, bool)
     address = np.full(indices[0].shape, x.address, np.int64)
     for d in range(x.rank):
-        place = start[d] + indices[d] * x.steps[d]
+        place = start[d] + indices[d] * steps[d]
         inside &= (place >= 0) & (place < x.dims[d])
         address += place * (x.element if d == 0 else x.strides[d - 1])
     return np.arange(inside.size) * x.element, address, inside

@@ -285,6 +285,46 @@ def test_tensor_copies_bring_boxes(swizzle: int) -> None:
             assert r.memory(out)[(at - 1024) // 4] == wanted, (row, column)
 
 
+STRIDED = """{tile}{init}
+    @%p1 bra C; mov.b64 %rd5, t; mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r5], {bytes};
+    cvta.param.u64 %rd5, %rd5;
+    cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r4], [%rd5, {{{x}, {y}}}], [%r5];
+    C: {wait}
+    L: mad.lo.u32 %r6, %r1, 4, %r4; ld.shared.u32 %r9, [%r6]; mad.wide.u32 %rd2, %r1, 4, %rd1;
+    st.global.u32 [%rd2], %r9; add.u32 %r1, %r1, 32; setp.lt.u32 %p3, %r1, {words}; @%p3 bra L;"""
+
+
+@pytest.mark.parametrize(
+    ("steps", "side"), [((1, 2), 8), ((1, 3), 8), ((4, 2), 7), ((1, 8), 16), ((3, 1), 8)]
+)
+def test_element_strides_leave_lines_out(steps: tuple[int, int], side: int) -> None:
+    """ceil(side / stride) lines; the innermost stride counts for nothing (cuTensorMapEncodeTiled)."""
+    data = np.arange(20 * 24, dtype=np.float32).reshape(20, 24) + 1
+    lines = [data[y, 4:12] if y < 20 else np.zeros(8) for y in range(9, 9 + side, steps[1])]
+    source, out = buffer(data), buffer(np.zeros(8 * max(len(lines), 4), np.float32))
+    tensor = TensorMap(source, (24, 20), (96,), (8, side), "f32", 0, steps)
+    given = {"tile": TILE, "init": INIT.format(n=1), "wait": WAIT.format(p=0), "x": 4, "y": 9}
+    body = STRIDED.format(**given, bytes=32 * len(lines), words=8 * len(lines))
+    r = execute(body, out, tensor, params=", .param .align 64 .b8 t[128]")
+    assert r.harm is None, r.harm
+    assert np.array_equal(r.memory(out).reshape(-1, 8)[: len(lines)], np.stack(lines))
+    if steps[1] > 1:  # the full box never comes
+        body = STRIDED.format(**given, bytes=32 * side, words=8)
+        text = kernel(body, ".param .u64 out, .param .align 64 .b8 t[128]")
+        found = first_harm(text, "k", Launch((32, 1, 1), params=(out, tensor)), range(4))
+        assert found is not None and found.kind is Kind.HANG
+
+
+@pytest.mark.parametrize("steps", [(1, 0), (1, 9), (9, 1)])
+def test_element_strides_are_1_to_8(steps: tuple[int, int]) -> None:
+    source, out = buffer(np.zeros((20, 24), np.float32)), buffer(np.zeros(64, np.float32))
+    tensor = TensorMap(source, (24, 20), (96,), (8, 8), "f32", 0, steps)
+    given = {"tile": TILE, "init": INIT.format(n=1), "wait": WAIT.format(p=0), "x": 0, "y": 0}
+    text = kernel(STRIDED.format(**given, bytes=256, words=8), ".param .u64 out, .param .align 64 .b8 t[128]")
+    found = first_harm(text, "k", Launch((32, 1, 1), params=(out, tensor)), range(2))
+    assert found is not None and found.kind is Kind.UNDEFINED and "element stride" in found.detail
+
+
 def test_bulk_reductions_add() -> None:
     out = buffer(np.full(64, 10, np.uint32))
     text = TILE + "st.shared.u32 [%r6], %r1;" + FENCE + STORE.replace(

@@ -56,6 +56,62 @@ def test_products(shape: str, d: str, ab: str, na: int, nb: int, nc: int, row: s
     assert np.array_equal(found, (a @ b + c).astype(STORED[d]))
 
 
+SMALL = [("m8n8k32", "s4", ""), ("m8n8k32", "u4", ""), ("m8n8k32", "s4", "satfinite"), ("m8n8k128", "b1", "xor.popc"),
+         ("m8n8k128", "b1", "and.popc")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("shape", "kind", "how"), SMALL)
+def test_products_of_elements_of_less_than_a_byte(shape: str, kind: str, how: str) -> None:
+    """Rows of A and columns of B lie 64 elements, or twice K, apart; elements of a byte from the least bit on."""
+    k, bits = int(shape[5:]), int(kind[1:])
+    apart = max(64, 2 * k)
+    draw = np.random.default_rng(4)
+    low, high = (-8, 8) if kind == "s4" else (0, 1 << bits)
+    a, b, c = draw.integers(low, high, (8, k)), draw.integers(low, high, (k, 8)), draw.integers(-9, 9, (8, 8))
+    c[0] = 2**31 - 5
+
+    def packed(lines: np.ndarray) -> np.ndarray:
+        numbers = [sum((int(x) & (1 << bits) - 1) << bits * n for n, x in enumerate(line)) for line in lines]
+        return np.frombuffer(b"".join(x.to_bytes(apart * bits // 8, "little") for x in numbers), np.uint32)
+
+    popc, sat = (f".{how}", "") if "popc" in how else ("", f".{how}" if how else "")
+    text = f"""ld.param.u64 %rd2, [a]; ld.param.u64 %rd3, [b]; ld.param.u64 %rd4, [c]; mov.u32 %r9, {apart};
+    wmma.load.a.sync.aligned.row.{shape}.global.{kind} {{%r10}}, [%rd2], %r9;
+    wmma.load.b.sync.aligned.col.{shape}.global.{kind} {{%r11}}, [%rd3], %r9;
+    wmma.load.c.sync.aligned.col.{shape}.global.s32 {{%r12, %r13}}, [%rd4];
+    wmma.mma{popc}.sync.aligned.row.col.{shape}.s32.{kind}.{kind}.s32{sat} {{%r14, %r15}}, {{%r10}}, {{%r11}}, {{%r12, %r13}};
+    wmma.store.d.sync.aligned.row.{shape}.global.s32 [%rd1], {{%r14, %r15}};"""
+    out = buffer(np.zeros(64, np.int32))
+    given = (packed(a), packed(b.T), np.ascontiguousarray(c.T).astype(np.int32).reshape(-1))
+    params = ".param .u64 out, .param .u64 a, .param .u64 b, .param .u64 c"
+    for seed in (1, 6):
+        r = run(kernel(text, params), "k", Launch((32, 1, 1), params=(out, *map(buffer, given))), seed=seed)
+        assert r.harm is None
+        product = (a[:, :, None] ^ b[None]).sum(axis=1) if "xor" in how else a @ b
+        wanted = product + c
+        wanted = np.clip(wanted, -(2**31), 2**31 - 1) if sat else wanted.astype(np.int32)
+        assert np.array_equal(r.memory(out).view(np.int32).reshape(8, 8), wanted)
+
+
+def test_sums_of_bytes_saturate_if_they_say_so() -> None:
+    text = """ld.param.u64 %rd2, [a]; ld.param.u64 %rd4, [c];
+    wmma.load.a.sync.aligned.row.m16n16k16.global.s8 {%r10, %r11}, [%rd2];
+    wmma.load.b.sync.aligned.col.m16n16k16.global.s8 {%r12, %r13}, [%rd2];
+    wmma.load.c.sync.aligned.row.m16n16k16.global.s32 {%r20, %r21, %r22, %r23, %r24, %r25, %r26, %r27}, [%rd4];
+    wmma.mma.sync.aligned.row.col.m16n16k16.s32.s8.s8.s32.satfinite {%r20, %r21, %r22, %r23, %r24, %r25, %r26, %r27},
+      {%r10, %r11}, {%r12, %r13}, {%r20, %r21, %r22, %r23, %r24, %r25, %r26, %r27};
+    wmma.store.d.sync.aligned.row.m16n16k16.global.s32 [%rd1], {%r20, %r21, %r22, %r23, %r24, %r25, %r26, %r27};"""
+    a = np.random.default_rng(2).integers(-128, 128, (16, 16))
+    c = np.full((16, 16), 2**31 - 9000)
+    out = buffer(np.zeros(256, np.int32))
+    params = ".param .u64 out, .param .u64 a, .param .u64 c"
+    given = (buffer(a.astype(np.int8).reshape(-1)), buffer(c.astype(np.int32).reshape(-1)))
+    r = run(kernel(text, params), "k", Launch((32, 1, 1), params=(out, *given)), seed=2)
+    wanted = np.minimum(a @ a.T + c, 2**31 - 1)
+    assert r.harm is None and np.array_equal(r.memory(out).view(np.int32).reshape(16, 16), wanted)
+    assert (wanted == 2**31 - 1).any() and (wanted < 2**31 - 1).any()
+
+
 STORE = """.shared .align 128 .b8 s[2048]; mov.u32 %r4, s; mad.lo.u32 %r6, %r1, {step}, %r4;
 mov.f32 %f1, 0f00000000; and.b32 %r7, %r1, {other}; shl.b32 %r7, %r7, 6; add.u32 %r5, %r4, %r7;
 wmma.store.d.sync.aligned.row.m16n16k16.shared.f32 [%r5], {{%f1, %f1, %f1, %f1, %f1, %f1, %f1, %f1}};

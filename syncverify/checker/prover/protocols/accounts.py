@@ -125,7 +125,7 @@ class Account:
     ) -> tuple[list[_Event], _Event | None, Introduction | None]:
         """Who is in the turn: in all samples; in some only, the first; and what has to be introduced."""
         s = self.search
-        steps = Steps(s.g, [dict(e) for e in some], pool, premises)
+        steps = Steps(s.g, [dict(e) for e in some], pool, premises, memo=s.memo)
         events: list[_Event] = []
         partly: _Event | None = None
         new: Introduction | None = None

@@ -70,9 +70,11 @@ class Steps:
     pool: frozenset[Named]
     premises: Sequence[Term] = ()
     virtual: dict[str, tuple[Introduction, int]] = field(default_factory=dict)
+    names: dict[tuple[Introduction, int], Term] = field(default_factory=dict)  # of what is introduced
     masks: Masks = field(init=False)
     memo: dict[Hashable, Any] = field(default_factory=dict)  # terms alone: the same for all obligations
     follows: dict[tuple[Step, int], list[tuple[Step, int]]] = field(default_factory=dict)
+    met: dict[tuple[int, Term], list[tuple[Term, Term]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.masks = Masks(self.g, self.samples)
@@ -116,6 +118,13 @@ class Steps:
 
     # ---------------------------------------------------------------- tiles
 
+    def counts(self) -> tuple[Term, ...]:
+        """How many tiles there are, of each loop over tiles."""
+        if "counts" not in self.memo:
+            self.memo["counts"] = shape(self.g.p).counts
+        found: tuple[Term, ...] = self.memo["counts"]
+        return found
+
     def tiles_of(self, s: Site) -> Tiles:
         found = self.g.p.roles[s.role].body[s.position.segment // 2]
         assert isinstance(found, Tiles)
@@ -131,12 +140,12 @@ class Steps:
 
     def name(self, what: Introduction, first: int = 0, stride: int = 1) -> Term:
         """A virtual name for a counter of tiles, with its value in each sample; -99 where there is none."""
-        for old, (it, w) in self.virtual.items():
-            if it == what and w == first:
-                return var(old)
+        known = self.names.get((what, first))
+        if known is not None:
+            return known
         name = f"%v{len(self.virtual)}"
-        self.virtual[name] = (what, first)
-        counts = shape(self.g.p).counts
+        self.virtual[name], self.names[what, first] = (what, first), var(name)
+        counts = self.counts()
         for e in self.samples:
             x = value(what.term, e)
             if isinstance(what, NewResidue):
@@ -145,7 +154,7 @@ class Steps:
             f, top = e[what.function], max((value(c, e) for c in counts), default=1)
             t = next((t for t in range(max(top, 0)) if f(t) <= x < f(t + 1)), None)
             e[name] = -99 if t is None or (t - first) % stride else (t - first) // stride
-        return var(name)
+        return self.names[what, first]
 
     def _in_tile(self, i: int, n: Term) -> Iterator[Term]:
         """Counters u such that n lies in the loop of that tile."""
@@ -220,6 +229,12 @@ class Steps:
         elif not a and not b:
             if not s.position.tiles and not s.position.loops:
                 yield ZERO, ZERO
+
+    def all_at_turn(self, i: int, turn: Term) -> list[tuple[Term, Term]]:
+        """The same as a list, made once."""
+        if (i, turn) not in self.met:
+            self.met[i, turn] = list(self.at_turn(i, turn))
+        return self.met[i, turn]
 
     def _quotient(self, own: Term, turn: Term, j: Term, a: int) -> Term:
         """The counter n with ``a * n = j``: a quotient that has a name, or a new one."""
@@ -585,7 +600,7 @@ class PathSearch:
         turn = self.steps.turn(i, step.u, step.n)
         for k in g.of(g.sites[i].op.ring, (who,)):
             if self.is_near(k, Half.OUT, path, most):
-                yield from ((Turn(), Step(k, Half.OUT, u, n)) for u, n in self.steps.at_turn(k, turn))
+                yield from ((Turn(), Step(k, Half.OUT, u, n)) for u, n in self.steps.all_at_turn(k, turn))
 
     def _useful(self, kind: Kind, bridged: bool, causal: bool, hops: Hops) -> bool:
         """Whether program order to such an operation can lead anywhere."""

@@ -76,11 +76,12 @@ def protocol_of(
     claims.ready(space, root, start.names, 1)
     splits: list[tuple[int, tuple[int, ...]]] = []
     known: dict[ThreadClass, Claim] = {}
+    guessed: dict[ThreadClass, Claim] = {}
     space.counts_turns = True
     for _ in range(MOST_SPLITS):
         space.path = root
         try:
-            found = _claimed(start, system, claims, known)
+            found = _claimed(start, system, claims, known, guessed)
         except _InTurnError:  # whether a second agent has a tile is no number of turns
             space.counts_turns = False
             continue
@@ -88,6 +89,7 @@ def protocol_of(
             space.path = root
             system = system.refined(split)
             claims.refine(split)
+            guessed.clear()
             splits.append((split.cls, tuple(split.parts)))
             continue
         claimed = Claimed(tuple(c for c, _ in found), tuple(splits))
@@ -96,11 +98,12 @@ def protocol_of(
 
 
 def _claimed(
-    start: Start, system: Any, claims: Claims, known: dict[ThreadClass, Claim]
-) -> list[tuple[Claim, Text]]:
+    start: Start, system: Any, claims: Claims, known: dict[ThreadClass, Claim],
+    guessed: dict[ThreadClass, Claim],
+) -> list[tuple[Claim, Text]]:  # fmt: skip
     """A claim that holds for each class. Agents of one code mostly do the same: what holds of others is
     tried first, and where the last turn of a loop stands apart for some, it does for all. ``known``: what
-    held of classes before others parted.
+    held of classes before others parted; ``guessed``: what runs of these classes have shown.
     """
     by_class: dict[int, tuple[Claim, Text]] = {}
     apart: dict[int, set[int]] = {}
@@ -125,7 +128,9 @@ def _claimed(
                 continue
         else:
             try:
-                own, before = claims.claim(i, cls), claims.before.get(cls)
+                if cls not in guessed:
+                    guessed[cls] = claims.claim(i, cls)
+                own, before = guessed[cls], claims.before.get(cls)
                 in_turn = before is not None and _turns_alone(own, before)
                 take(i, with_numbers(before, start) if before and in_turn else own)
             except SizeCaseError:

@@ -136,13 +136,16 @@ class Search:
         ]
 
     def _counters(self, plan: Plan, e: Sample) -> list[Sample]:
-        if not all(c(e) >= 0 for c in plan.still):
-            return []
+        return plan.solutions(e, *self._most(e)) if all(c(e) >= 0 for c in plan.still) else []
+
+    def _most(self, e: Sample) -> tuple[int, int]:
+        """How many tiles and steps are looked at where sizes have these values."""
+        if "meetings" not in self.memo:  # of two tiles, say
+            self.memo["meetings"] = max((s.op.index.parts.get("u", 1) for s in self.g.sites), default=1)
         tiles = max([1, *(value(c, e) for c in self.tops)])
         numbers = [x for x in e.values() if isinstance(x, int)]
-        meetings = max((s.op.index.parts.get("u", 1) for s in self.g.sites), default=1)  # of two tiles, say
-        steps = max([e[f](tiles) for f in self.p.prefix] + [tiles * meetings, *numbers]) + 5
-        return plan.solutions(e, tiles, steps)
+        steps = [e[f](tiles) for f in self.p.prefix]
+        return tiles, max([*steps, tiles * self.memo["meetings"], *numbers]) + 5
 
     def among_more(self, given: Sequence[Term]) -> list[Sample]:
         """Values among many more sizes that meet all premises."""

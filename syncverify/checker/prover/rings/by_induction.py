@@ -76,10 +76,12 @@ Cases = Reading | Shown | SizeCases | NamedCases
 @dataclass(frozen=True, slots=True)
 class InductionProof:
     """What was shown of a kernel: for each problem that it poses, the cases of each system; None for one that
-    stays undecided, where the check of the kernel has another.
+    stays undecided, where the check of the kernel has another. ``written``: as a certificate has it, once it
+    was written.
     """
 
     problems: tuple[tuple[Cases, ...] | None, ...]
+    written: dict[str, Any] | None = field(default=None, compare=False, repr=False)
 
     def words(self) -> tuple[str, ...]:
         """The invariants that were proved, each once."""

@@ -179,13 +179,26 @@ def _as_built(one: Mapping[Field, int | None]) -> MapFacts | None:
     dimensions = None if rank is None else rank + 1
     element = _ELEMENTS.get(kind)
     mode = _SWIZZLE_MODES.get(swizzle)
-    sides = [one.get(("box_dim", n)) for n in range(dimensions or 0)]
+    sides = [_side(one, n) for n in range(dimensions or 0)]
     box = tuple(side for side in sides if side is not None)
     unfit = _unfit(one, sides, element, mode)
     if dimensions is None or element is None or mode is None or len(box) < dimensions:
-        partly = not _OF_THE_BOX.isdisjoint(name for name, _ in one)
+        partly = any(map(_sizes, one, one.values()))
         return MapFacts("", None, None, 0, None, dimensions, unfit, partly) if partly or unfit else None
     return MapFacts("", box, element, mode, prod(box) * element, dimensions, unfit)
+
+
+def _side(one: Mapping[Field, int | None], n: int) -> int | None:
+    """How many elements of a box there are along a dimension. The innermost one has no element stride, as no
+    map is interleaved (CUDA driver API, cuTensorMapEncodeTiled)."""
+    side, step = one.get(("box_dim", n)), one.get(("element_stride", n), 1) if n else 1
+    return None if side is None or not step else -(-side // step)
+
+
+def _sizes(field: Field, value: int | None) -> bool:
+    """Whether an edit says how large a box is."""
+    name, n = field
+    return name in _OF_THE_BOX or (name == "element_stride" and n > 0 and value != 1)
 
 
 def _unfit(
@@ -265,6 +278,8 @@ def _edited(ctx: Context, at: Value, field: Field, value: int | None) -> None:
             now, value = known.element, _ELEMENTS.get(value)
         case _:
             now = None
+    if field[0] == "element_stride" and _sizes(field, value):
+        raise Opaque(f"{known.name} is edited in place: its box may have fewer elements then")
     if now is not None and now != value:
         raise Opaque(f"{known.name} is edited in place: its {field[0]} is another one then")
     if field[0] == "rank" and value is not None and known.rank is None:

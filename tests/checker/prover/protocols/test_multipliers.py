@@ -9,7 +9,8 @@ from fractions import Fraction
 import pytest
 
 from syncverify.checker.kernel.linear import Sum, Term, follows, num, var
-from syncverify.checker.prover.protocols.multipliers import absurd, entails, shown, solution
+from syncverify.checker.prover.protocols import multipliers
+from syncverify.checker.prover.protocols.multipliers import absurd, entails, point_of, shown, solution, solved
 
 X, Y = var("x"), var("y")
 
@@ -84,3 +85,42 @@ def test_premises_that_no_sum_can_use_change_no_answer(seed: int) -> None:
     assert (by is None) == (solution(columns, [0, 0, 0, 0, -1]) is None)
     if by is not None:
         follows(premises, num(-1), by)
+
+
+def test_where_no_sum_is_found_a_point_meets_all_premises() -> None:
+    """Drawn columns: where no multipliers are found, the costs are those of a point, if one can be read."""
+    draw, points = random.Random(3), 0
+    for _ in range(400):
+        rows = draw.randint(1, 4)
+        columns = [
+            [draw.choice((-2, -1, 0, 0, 1, 3)) for _ in range(rows)] + [draw.randint(-5, 5)]
+            for _ in range(draw.randint(2, 8))
+        ]
+        found, costs = solved(columns, [0] * rows + [-1])
+        if costs is None:
+            assert found is not None
+            continue
+        assert found is None
+        point = point_of(columns, costs)
+        if point is not None:
+            points += 1
+            at, whole = point
+            assert whole > 0
+            for *parts, const in columns:
+                assert const * whole + sum(k * x for k, x in zip(parts, at, strict=True)) >= 0
+    assert points > 100
+
+
+def test_a_kept_point_changes_no_answer() -> None:
+    """Drawn premises are asked about with points of others at hand, and with none."""
+    draw = random.Random(4)
+
+    def term() -> Term:
+        return X * draw.randint(-2, 2) + Y * draw.randint(-2, 2) + draw.randint(-6, 6)
+
+    asked = [([term() for _ in range(4)], term()) for _ in range(300)]
+    multipliers.POINTS.clear()
+    first = [shown(*x) for x in asked]
+    assert multipliers.POINTS
+    multipliers._refuted.cache_clear()
+    assert [shown(*x) for x in asked] == first
