@@ -8,6 +8,7 @@ from typing import Any
 from syncverify.base.diagnostics import Diagnostic, Policy, Severity
 from syncverify.base.kernel_names import base_name
 from syncverify.checker.kernel.exact.state import LEFT_ALONE
+from syncverify.frontends.ptx.analysis.block_axes import left_out
 from syncverify.frontends.ptx.analysis.counted_blocks import read_by_the_last, used_counts
 from syncverify.frontends.ptx.analysis.global_uses import used_in_global
 from syncverify.frontends.ptx.analysis.handover_detection import (
@@ -20,6 +21,7 @@ from syncverify.frontends.ptx.analysis.uniformity import BLOCK
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.decode.effects import Beyond
 from syncverify.frontends.ptx.decode.memory import decode_place
+from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.flow.warp_counts import counts_down
 from syncverify.frontends.ptx.launch.facts import PtxFacts, text
 from syncverify.frontends.ptx.syntax.nodes import Function, Module
@@ -293,8 +295,8 @@ def of_overlaps(facts: PtxFacts, program: Program) -> list[str]:
 
 
 def of_common_places(facts: PtxFacts, program: Program) -> list[str]:
-    """That blocks do not store values of their own to a place that all of them store to: which value stays
-    there is not determined, and such stores have no events."""
+    """That blocks do not store values of their own to a place that all of them, or all along an axis, store
+    to: which value stays there is not determined, and such stores have no events."""
     if facts.block is None or facts.grid == (1, 1, 1):
         return []
     flow, values = program.flow, program.uniformity(facts.block)
@@ -305,13 +307,24 @@ def of_common_places(facts: PtxFacts, program: Program) -> list[str]:
         if access is None or access.space != "global" or flow.block_of[k] not in flow.reached:
             continue
         stored = [name for x in access.elements for name in registers(x)]
-        if (values.placed(k) | values.decided_by(k)) & BLOCK or not values.read_at(k, stored) & BLOCK:
+        if not values.read_at(k, stored) & BLOCK:
+            continue
+        place = registers(i.operands[0])
+        if (values.placed(k) | values.decided_by(k)) & BLOCK and not _of_several(
+            facts, flow, k, place, stored
+        ):
             continue
         line = program.module.span(i).line
         names = ", ".join(sorted(_named(facts, program, program.origins.of(i.operands[0])))) or "a pointer"
         what = f"blocks store values of their own to one place of {names}"
         found.append(f"line {line}: {what}: which stays does not matter")
     return found
+
+
+def _of_several(facts: PtxFacts, flow: Flow, k: int, place: Iterable[str], stored: Iterable[str]) -> bool:
+    """Whether some axis along which a stored value differs has several blocks, and does not say where."""
+    extents = dict(zip("xyz", facts.grid, strict=True))
+    return any(extents[axis] != 1 for axis in left_out(flow, k, place, stored))
 
 
 def of_the_grid_before(program: Program) -> list[str]:

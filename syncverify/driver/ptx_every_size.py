@@ -358,13 +358,15 @@ def _without_stored_values(k: CheckTask) -> CheckTask | None:
 
 
 def _any_grid(k: CheckTask) -> CheckTask | None:
-    """The same launched with any number of CTAs, where the facts give it: what holds for every grid holds for
-    that one, and of blocks that are known by number each is another state. None if they do not give it."""
+    """The same launched with any number of CTAs up to that which the facts give: what holds for all of them
+    holds for that one, and of blocks that are known by number each is another state. More would let numbers
+    of blocks wrap, which is taken not to be. None if they give none."""
     any_ = (Var("grid.x"), Var("grid.y"), Var("grid.z"))
     x, y, z = (e if e == 1 or not isinstance(e, int) else v for e, v in zip(k.facts.grid, any_, strict=True))
     if (x, y, z) == k.facts.grid:
         return None
-    return k.launched(replace(k.facts, grid=(x, y, z), _cache={}))
+    most = tuple(v <= e for e, v in zip(k.facts.grid, any_, strict=True) if isinstance(e, int) and e > 1)
+    return k.launched(replace(k.facts, grid=(x, y, z), assume=(*k.facts.assume, *most), _cache={}))
 
 
 def _undecided(attempt: Attempt, report: KernelReport) -> bool:

@@ -170,7 +170,7 @@ class ThreadTerms:
         parameter = launch_parameter(self.flow, i)
         if parameter is not None:
             return Polynomial.of(parameter)
-        types = [m for m in i.mods if m[1:].isdigit()]
+        types = [m for m in i.mods if any(c.isdigit() for c in m)]  # of halves, too
         whole = all(kind(m) in ("u", "s", "b") and width(m) > _HALF for m in types)
         if i.op not in PURE or not whole or len(i.operands) < 2 or not _LOSES.isdisjoint(i.mods):
             return self._leaf(v)

@@ -131,9 +131,11 @@ class Plan:
         aligned: Multiples = NOTHING_SAID,
         blocks_in_x: int | None = None,
         alone: bool = False,
+        given: bool = False,
         turns: Mapping[int, SharedTurn] = NO_TURNS,
     ) -> None:
         self.alone = alone  # the grid is one block
+        self.given = given  # all sizes of the launch have numbers
         self.blocks_in_x = blocks_in_x
         self.turns = turns
         self.aligned = aligned
@@ -846,7 +848,9 @@ class Plan:
     @cached_property
     def exchanges(self) -> HandOver | None:
         """What of a kernel that waits for nobody is followed in a second attempt."""
-        return exchanged(self.flow, self._generic, self.handing, self.origins) if self.apart else None
+        if not self.apart:
+            return None
+        return exchanged(self.flow, self._generic, self.handing, self.origins, sized=self.given)
 
     @cached_property
     def lengths(self) -> Lengths:

@@ -484,3 +484,28 @@ def test_more_drawn_kernels_with_conditions_behind_their_turns() -> None:
 @pytest.mark.slow
 def test_more_drawn_kernels() -> None:
     assert sum(map(_judged, range(10_000, 11_500))) > 300
+
+
+HALVES = """.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u32 n)
+{
+.reg .b32 %r<9>;
+.extern .shared .align 16 .b8 s[];
+mov.u32 %r1, %tid.x; ld.param.u32 %r2, [n]; shl.b32 %r3, %r1, 8;
+SUM %r4, %r3, %r3;
+shl.b32 %r5, %r2, 2; add.s32 %r6, %r4, %r5; mov.u32 %r7, s; add.s32 %r8, %r7, %r6;
+st.shared.u32 [%r8], %r1;
+ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("add", "apart"), [("add.u32", True), ("add.u16x2", False), ("add.bf16x2", False)])
+def test_sums_of_halves_are_no_sums(add: str, apart: bool) -> None:
+    # of 128 threads more, 256 t + 256 t loses its carry
+    (f,) = parse(HALVES.replace("SUM", add)).functions
+    found = PlacesBetweenBarriers(Flow(f), (256, 1, 1), {"s": 0})
+    at = next(k for k, i in enumerate(f.body) if i.op == "st")
+    assert (found.of(at) is not None) is apart
