@@ -146,8 +146,13 @@ def _with_blocks(meant: Sequence[Tried]) -> KernelReport:
     taken = f"block = {_either(meant)}: usual ones, as nothing gives it"
     assumed = dict.fromkeys(a for t in meant for a in t.report.assumptions)
     seconds = sum(t.report.seconds for t in meant)
-    blocks = tuple(t.sides for t in meant)
-    return replace(first, assumptions=(*assumed, taken), seconds=seconds, blocks=blocks)
+    return replace(
+        first,
+        assumptions=(*assumed, taken),
+        diagnostics=_said(meant),
+        seconds=seconds,
+        blocks=tuple(t.sides for t in meant),
+    )
 
 
 def _fits(t: Tried) -> bool:
@@ -157,6 +162,18 @@ def _fits(t: Tried) -> bool:
 
 def _verdicts(found: Sequence[Tried]) -> set[Verdict]:
     return {t.report.verdict for t in found}
+
+
+def _said(meant: Sequence[Tried]) -> tuple[Diagnostic, ...]:
+    """The findings with the first block; of a proof also what is found with others alone: a warning there is
+    one of the verdict."""
+    first = meant[0].report
+    if first.verdict is not Verdict.PROVED:
+        return first.diagnostics
+    said = {(d.rule, d.span): d for d in first.diagnostics}
+    others = (d for t in meant[1:] for d in t.report.diagnostics)
+    more = {(d.rule, d.span): d for d in others if (d.rule, d.span) not in said}
+    return (*first.diagnostics, *more.values())
 
 
 def _says_less(t: Tried, first: Tried) -> bool:
@@ -174,8 +191,13 @@ def _agreed(meant: Sequence[Tried], threads: int) -> KernelReport:
     if differs is None and first.verdict is not Verdict.UNKNOWN:
         taken = f"block = {_either(meant)}: of the {threads} threads that .maxntid allows, which is a bound"
         assumed = dict.fromkeys(a for t in meant for a in t.report.assumptions)
-        blocks = tuple(t.sides for t in meant)
-        return replace(first, assumptions=(*assumed, taken), seconds=seconds, blocks=blocks)
+        return replace(
+            first,
+            assumptions=(*assumed, taken),
+            diagnostics=_said(meant),
+            seconds=seconds,
+            blocks=tuple(t.sides for t in meant),
+        )
     of = meant[0] if differs is None else differs
     why = f"the kernel reads %tid.y, and .maxntid gives {threads} threads in a block of any shape: with "
     if differs is None:

@@ -9,6 +9,7 @@ from typing import Any
 from syncverify.base.diagnostics import Diagnostic, Policy, Severity
 from syncverify.base.kernel_names import base_name
 from syncverify.checker.kernel.exact.state import LEFT_ALONE
+from syncverify.frontends.ptx.analysis.block_axes import left_out
 from syncverify.frontends.ptx.analysis.branch_bounds import BranchBounds
 from syncverify.frontends.ptx.analysis.collectives import INTEGERS
 from syncverify.frontends.ptx.analysis.counted_blocks import reaches, read_by_the_last, resets, used_counts
@@ -23,6 +24,7 @@ from syncverify.frontends.ptx.analysis.uniformity import BLOCK, Uniformity
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.decode.effects import Beyond
 from syncverify.frontends.ptx.decode.memory import decode_place
+from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.flow.warp_counts import counts_down
 from syncverify.frontends.ptx.launch.facts import PtxFacts, text
 from syncverify.frontends.ptx.syntax.nodes import Function, Module, Special
@@ -313,8 +315,8 @@ def _before_counts(program: Program, counts: Collection[int]) -> Iterator[tuple[
 
 
 def of_common_places(facts: PtxFacts, program: Program) -> list[str]:
-    """That blocks do not store values of their own to a place that all of them store to: which value stays
-    there is not determined, and such stores have no events."""
+    """That blocks do not store values of their own to a place that all of them, or all along an axis, store
+    to: which value stays there is not determined, and such stores have no events."""
     if facts.block is None or facts.grid == (1, 1, 1):
         return []
     flow, of_cluster = program.flow, program.uniformity(facts.block)
@@ -322,18 +324,26 @@ def of_common_places(facts: PtxFacts, program: Program) -> list[str]:
     followed = {} if program.handing is None else program.handing.accesses
     found = list[str]()
 
-    def by_several(values: Uniformity, k: int, stored: Collection[str]) -> bool:
-        if values.placed(k) & BLOCK or not values.read_at(k, stored) & BLOCK:
+    def by_several(k: int, stored: Collection[str]) -> bool:
+        """Whether blocks of different clusters store there."""
+        if of_grid.placed(k) & BLOCK or not of_grid.read_at(k, stored) & BLOCK:
             return False
-        some = values is of_grid and _by_rank(facts, program, values, k)
-        return some or not values.decided_by(k) & BLOCK
+        return _by_rank(facts, program, of_grid, k) or not of_grid.decided_by(k) & BLOCK
+
+    def of_an_axis(k: int, place: Collection[str], stored: Collection[str]) -> bool:
+        """Whether all blocks do, or all along an axis."""
+        if not of_cluster.read_at(k, stored) & BLOCK:
+            return False
+        apart = (of_cluster.placed(k) | of_cluster.decided_by(k)) & BLOCK
+        return not apart or _of_several(facts, flow, k, place, stored)
 
     for k, i in enumerate(program.body):
         access = decode_place(i) if i.op == "st" and k not in followed else None
         if access is None or access.space != "global" or flow.block_of[k] not in flow.reached:
             continue
         stored = [name for x in access.elements for name in registers(x)]
-        if not any(by_several(values, k, stored) for values in (of_cluster, of_grid)):
+        place = registers(i.operands[0])
+        if not by_several(k, stored) and not of_an_axis(k, place, stored):
             continue
         line = program.module.span(i).line
         names = ", ".join(sorted(_named(facts, program, program.origins.of(i.operands[0])))) or "a pointer"
@@ -370,6 +380,12 @@ def _by_rank(facts: PtxFacts, program: Program, values: Uniformity, k: int) -> b
     numbers = [e for e in facts.grid if isinstance(e, int)]
     clusters = len(numbers) < len(facts.grid) or prod(numbers) > prod(facts.cluster or (1,))
     return facts.grid[0] != 1 if where.intersection(_ROWS) else clusters
+
+
+def _of_several(facts: PtxFacts, flow: Flow, k: int, place: Iterable[str], stored: Iterable[str]) -> bool:
+    """Whether some axis along which a stored value differs has several blocks, and does not say where."""
+    extents = dict(zip("xyz", facts.grid, strict=True))
+    return any(extents[axis] != 1 for axis in left_out(flow, k, place, stored))
 
 
 def of_the_grid_before(program: Program) -> list[str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from syncverify.base.source import InputError
 from syncverify.matmul import batch, split
@@ -81,7 +81,7 @@ def menu(problem: Problem, sizes: Mapping[str, int], multiprocessors: int = 132)
 
 def forms(problem: Problem) -> list[Schedule]:
     """Every schedule that the menu may have for the problem, at some sizes."""
-    return [f.schedule for staged in (True, False) for f in _forms(*_key(problem, staged))]
+    return [f.schedule for staged in (True, False) for f in _forms(_Kind.of(problem, staged))]
 
 
 def fitted_forms(problem: Problem, sizes: Mapping[str, int], multiprocessors: int = 132) -> list[Schedule]:
@@ -178,12 +178,12 @@ def launches(problem: Problem, sizes: Mapping[str, int], multiprocessors: int) -
         staged = not own["M" if by_columns else "N"] % (16 // min(p.output_sizes))
         if by_columns and not staged:
             continue
-        facts, key = Facts.of(p), _key(p, staged)
+        facts, kind = Facts.of(p), _Kind.of(p, staged)
         long = p.b_t and matrices(own) == 1 and steps_of(p.size, own) >= LEAST_FILLED_STEPS
         filled = filling(own["M"], own["N"], multiprocessors) if long else ()
         every = (
-            *_forms(*key, fitting(own["N"], along_n=not p.b_t), by_columns),
-            *_filled_forms(key, filled, by_columns=by_columns),
+            *_forms(kind, fitting(own["N"], along_n=not p.b_t), by_columns=by_columns),
+            *_filled_forms(kind, filled, by_columns=by_columns),
         )
         some = dict.fromkeys(f for f in every if _suits(f.schedule, p, own, multiprocessors))
         found += [Launch(facts, f.schedule, f.stages, own) for f in some]
@@ -251,34 +251,35 @@ def _suits(s: Schedule, problem: Problem, sizes: Mapping[str, int], multiprocess
     return blocks <= together(multiprocessors, s.cluster)
 
 
-#: What of a problem its forms depend on: whether B runs along K, whether there is a prologue, bytes of the
-#: elements of outputs, right factors, and whether results can be staged.
-_Key = tuple[bool, bool, tuple[int, ...], int, bool]
+class _Kind(NamedTuple):
+    """What of a problem its forms depend on: whether B runs along K, whether there is a prologue, bytes of
+    the elements of outputs, right factors, and whether results can be staged."""
 
+    b_t: bool
+    prologue: bool
+    outputs: tuple[int, ...]
+    rights: int
+    staged: bool
 
-def _key(problem: Problem, staged: bool) -> _Key:
-    outputs = tuple(problem.output_sizes)
-    return problem.b_t, problem.prologue is not None, outputs, len(problem.rights), staged
+    @classmethod
+    def of(cls, problem: Problem, staged: bool) -> _Kind:
+        outputs = tuple(problem.output_sizes)
+        return cls(problem.b_t, problem.prologue is not None, outputs, len(problem.rights), staged)
 
 
 @lru_cache(maxsize=256)
-def _forms(
-    b_t: bool, prologue: bool, outputs: tuple[int, ...], rights: int, staged: bool,
-    widths: tuple[int, ...] = (), by_columns: bool = False,
-) -> tuple[_Form, ...]:  # fmt: skip
+def _forms(kind: _Kind, widths: tuple[int, ...] = (), *, by_columns: bool = False) -> tuple[_Form, ...]:
     """Every form that such problems allow; ``widths``: of tiles beside those of the menu, or by columns of
     all."""
-    return tuple(_made(b_t, prologue, list(outputs), rights, staged, _tiles(rights, widths, by_columns)))
+    return tuple(_made(kind, _tiles(kind.rights, widths, by_columns)))
 
 
 @lru_cache(maxsize=256)
 def _filled_forms(
-    key: _Key, filled: tuple[tuple[int, int, int], ...], *, by_columns: bool
+    kind: _Kind, filled: tuple[tuple[int, int, int], ...], *, by_columns: bool
 ) -> tuple[_Form, ...]:
     """The forms of tiles whose widths are fitted to the SMs (``filling``); blocks share none of them."""
-    b_t, prologue, outputs, rights, staged = key
-    tiles = _filled(rights, filled, by_columns=by_columns)
-    return tuple(_made(b_t, prologue, list(outputs), rights, staged, tiles, splits=False))
+    return tuple(_made(kind, _filled(kind.rights, filled, by_columns=by_columns), splits=False))
 
 
 def _tiles(rights: int, widths: tuple[int, ...], by_columns: bool) -> Iterator[Schedule]:
@@ -302,18 +303,16 @@ def _filled(rights: int, filled: tuple[tuple[int, int, int], ...], *, by_columns
             yield Schedule(m, n, consumers, registers=own, resident=resident, by_columns=by_columns)
 
 
-def _made(
-    b_t: bool, prologue: bool, outputs: list[int], rights: int, staged: bool, tiles: Iterator[Schedule],
-    *, splits: bool = True,
-) -> Iterator[_Form]:  # fmt: skip
+def _made(kind: _Kind, tiles: Iterable[Schedule], *, splits: bool = True) -> Iterator[_Form]:
+    """The forms of tiles: whole ones, and those that blocks share."""
+    several = kind.rights > 1
     for tile in tiles:
-        if tile.tile_n % 8 or (rights > 1 and tile.tile_n % (16 if b_t else 64)):
+        if tile.tile_n % 8 or (several and tile.tile_n % (16 if kind.b_t else PANEL)):
             continue
-        resident = tile.resident
-        for whole in _whole(tile, prologue, rights):
-            shared = _splits(whole) if splits and resident == 1 and rights == 1 else ()
+        for whole in _whole(tile, kind.prologue, kind.rights):
+            shared = _splits(whole) if splits and tile.resident == 1 and not several else ()
             for s in (whole, *shared):
-                form = _stored(s, outputs, rights, staged, not b_t)
+                form = _stored(s, kind)
                 if form is not None:
                     yield form
 
@@ -344,13 +343,14 @@ def _splits(whole: Schedule) -> Iterator[Schedule]:
             yield s
 
 
-def _stored(s: Schedule, outputs: list[int], rights: int, staged: bool, along_n: bool) -> _Form | None:
+def _stored(s: Schedule, kind: _Kind) -> _Form | None:
     """By tensor copies where rows allow them and shared memory has the room, else directly."""
-    for store in ("tma",) if s.by_columns else ("tma", "direct") if staged else ("direct",):
-        form = replace(s, store="tma" if store == "tma" else "direct")
+    stores: tuple[Literal["tma", "direct"], ...] = ("tma", "direct") if kind.staged else ("direct",)
+    for store in ("tma",) if s.by_columns else stores:
+        form = replace(s, store=store)
         try:
-            form.check(rights)
-            stages = form.fitted_stages(form.staging(outputs), rights, along_n)
+            form.check(kind.rights)
+            stages = form.fitted_stages(form.staging(list(kind.outputs)), kind.rights, not kind.b_t)
         except InputError:
             continue
         return _Form(form, stages)

@@ -188,7 +188,7 @@ def _copied(nodes: GraphModule) -> GraphModule:
 
 
 def _traced(nodes: GraphModule, fakes: Sequence[Any]) -> Any:
-    """The nodes for these arguments, with numbers for sizes, and losses as what they stand for."""
+    """The nodes for these arguments, with numbers for sizes, and losses as plain nodes."""
     from torch._inductor.decomposition import select_decomp_table
     from torch.fx.experimental.proxy_tensor import make_fx
 

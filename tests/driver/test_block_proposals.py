@@ -53,6 +53,15 @@ def test_what_usual_blocks_agree_in_is_the_verdict(size: int, row: str, blocks: 
     assert f"block = {blocks}: usual ones, as nothing gives it" in found.assumptions
 
 
+def test_a_warning_with_one_of_them_is_one_of_the_verdict() -> None:
+    # of 64 threads some lanes of a warp leave before the barrier
+    leave = "mov.u32 %r10, %ntid.x; setp.eq.u32 %p1, %r10, 64; setp.ge.and.u32 %p2, %r1, 48, %p1; @%p2 ret;"
+    found = _report(f"{leave} bar.sync 0;")
+    assert found.verdict is Verdict.PROVED
+    assert "256, 128, 512, 1024, 64 or 32" in found.assumptions[-1]
+    assert [d.severity for d in found.diagnostics if d.rule == "SV303"] == [Severity.WARNING]
+
+
 def test_a_race_in_each_of_them_refutes() -> None:
     found = _report("")
     assert (found.verdict, found.diagnostics[0].rule) == (Verdict.REFUTED, "SV110")

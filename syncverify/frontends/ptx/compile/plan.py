@@ -131,9 +131,11 @@ class Plan:
         aligned: Multiples = NOTHING_SAID,
         blocks_in_x: int | None = None,
         alone: bool = False,
+        given: bool = False,
         turns: Mapping[int, SharedTurn] = NO_TURNS,
     ) -> None:
         self.alone = alone  # the grid is one block
+        self.given = given  # all sizes of the launch have numbers
         self.blocks_in_x = blocks_in_x
         self.turns = turns
         self.aligned = aligned
@@ -154,6 +156,7 @@ class Plan:
         self.block_groups = block_groups
         self.numbers = numbers
         self.spins = self.flow.spins
+        self._intervals: dict[tuple[int, ...], PlacesBetweenBarriers] = {}
         self.decoded: dict[int, Decoded] = {}
         #: accesses without a space, and whether they may reach shared memory
         self._generic: dict[int, bool] = {}
@@ -557,7 +560,7 @@ class Plan:
     ) -> Callable[[int], SizedAccess | None]:
         """By the site of an access to shared memory, its group of those that do not race
         (``places_between_barriers``)."""
-        found = PlacesBetweenBarriers(self.flow, block, shared)
+        found = self._between_barriers(block, shared)
 
         @cache
         def of(site: int) -> SizedAccess | None:
@@ -565,6 +568,16 @@ class Plan:
             return None if k is None else found.of(k)
 
         return of
+
+    def placed_by_sizes(self, block: Sequence[int], shared: Mapping[str, int]) -> bool:
+        """Whether sizes place accesses, and all those to the same arrays race with none of them."""
+        return self._between_barriers(block, shared).covers
+
+    def _between_barriers(self, block: Sequence[int], shared: Mapping[str, int]) -> PlacesBetweenBarriers:
+        key = (id(self.flow), *block)  # each keeps its flow
+        if key not in self._intervals:
+            self._intervals[key] = PlacesBetweenBarriers(self.flow, block, shared)
+        return self._intervals[key]
 
     def reached(
         self, block: Sequence[int], shared: Mapping[str, int], *, parameters: bool
@@ -792,7 +805,9 @@ class Plan:
     @cached_property
     def exchanges(self) -> HandOver | None:
         """What of a kernel that waits for nobody is followed in a second attempt."""
-        return exchanged(self.flow, self._generic, self.handing, self.origins) if self.apart else None
+        if not self.apart:
+            return None
+        return exchanged(self.flow, self._generic, self.handing, self.origins, sized=self.given)
 
     @cached_property
     def lengths(self) -> Lengths:
