@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
+from syncverify.frontends.ptx.analysis.uniformity import LANES, THREADS
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.isa.accesses import acts, touches
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Operand, Reg
@@ -56,14 +57,14 @@ class State:
 
 
 class RunPast:
-    """The tails of a function. ``varies``: whether lanes of a warp may decide the branch or the guard of an
-    instruction differently; of a block, where the second argument says so. ``together``: whether lanes
-    execute an instruction as a collective. ``met``: whether agents come to it as an event of its own."""
+    """The tails of a function. ``varies``: what the branch or the guard of an instruction varies with.
+    ``together``: whether lanes execute an instruction as a collective. ``met``: whether agents come to it as
+    an event of its own."""
 
     def __init__(
         self,
         flow: Flow,
-        varies: Callable[[int, bool], bool],
+        varies: Callable[[int], int],
         *,
         together: Callable[[int], bool],
         met: Callable[[int], bool],
@@ -131,10 +132,11 @@ class RunPast:
         block = i.op in BARRIERS and "warp" not in i.mods
         if block and len(i.operands) != 1:
             return False
-        if i.guard is not None and self.varies(k, block):
+        several = THREADS if block else LANES
+        if i.guard is not None and self.varies(k) & several:
             return True
         deciding = self._above(self.flow.block_of[k]) - self._above(tail)
-        return any(c in loop and self.varies(self.flow.blocks[c].hi - 1, block) for c in deciding)
+        return any(c in loop and self.varies(self.flow.blocks[c].hi - 1) & several for c in deciding)
 
     def _above(self, block: int) -> set[int]:
         """The blocks whose branches decide whether a block is executed, and those that decide about them."""

@@ -60,7 +60,7 @@ from syncverify.frontends.ptx.analysis.slice import Slice, slice_of
 from syncverify.frontends.ptx.analysis.slots import OF_RANKS, Slot, Slots
 from syncverify.frontends.ptx.analysis.strong_words import strong_words
 from syncverify.frontends.ptx.analysis.uniform_values import common_values
-from syncverify.frontends.ptx.analysis.uniformity import EVERY, LANES, THREADS, Uniformity
+from syncverify.frontends.ptx.analysis.uniformity import EVERY, THREADS, Uniformity
 from syncverify.frontends.ptx.analysis.unset_addresses import unset_addresses
 from syncverify.frontends.ptx.analysis.wgmma_register_hazards import fragment_events
 from syncverify.frontends.ptx.compile.observations import LaunchObservations
@@ -512,14 +512,14 @@ class Plan:
         """Whether lanes execute an instruction together, and it has no other event."""
         return is_collective(self.body[k]) or k in self._outside
 
-    def _may_part(self, k: int, block: bool) -> bool:
-        """Whether lanes of a warp, or threads of a ``block``, may differ in the guard of an instruction."""
+    def _may_part(self, k: int) -> int:
+        """What the guard of an instruction varies with, in a block of any shape."""
         named = {op.name for i in self.body for op in i.operands if isinstance(op, Special)}
         if not named.isdisjoint(("%tid.y", "%tid.z", "%tid")):
-            return True  # the shape of a block says which threads are a warp
+            return EVERY  # the shape of a block says which threads are a warp
         i = self.body[k]
         names = sources(i) if i.guard is None else [i.guard.name]
-        return bool(self.uniformity((1024, 1, 1)).in_block(k, names) & (THREADS if block else LANES))
+        return self.uniformity((1024, 1, 1)).in_block(k, names)
 
     def skips(self, left: int, barrier: int, whole: bool) -> bool:
         """Whether who leaves at one site has run past the barrier at another. Of a whole warp (``whole``)
