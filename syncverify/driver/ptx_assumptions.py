@@ -10,6 +10,7 @@ from syncverify.base.diagnostics import Diagnostic, Policy, Severity
 from syncverify.base.kernel_names import base_name
 from syncverify.checker.kernel.exact.state import LEFT_ALONE
 from syncverify.frontends.ptx.analysis.block_axes import left_out
+from syncverify.frontends.ptx.analysis.block_places import BlockPlaces
 from syncverify.frontends.ptx.analysis.branch_bounds import BranchBounds
 from syncverify.frontends.ptx.analysis.collectives import INTEGERS
 from syncverify.frontends.ptx.analysis.counted_blocks import reaches, read_by_the_last, resets, used_counts
@@ -23,12 +24,13 @@ from syncverify.frontends.ptx.analysis.tile_barriers import TileMeeting
 from syncverify.frontends.ptx.analysis.uniformity import BLOCK, Uniformity
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.decode.effects import Beyond
-from syncverify.frontends.ptx.decode.memory import decode_place
+from syncverify.frontends.ptx.decode.memory import Access, decode_place
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.flow.warp_counts import counts_down
 from syncverify.frontends.ptx.launch.facts import PtxFacts, text
-from syncverify.frontends.ptx.syntax.nodes import Function, Module, Special
+from syncverify.frontends.ptx.syntax.nodes import Function, Mem, Module, Reg, Special, Sym
 from syncverify.frontends.ptx.syntax.operands import registers, sources
+from syncverify.frontends.ptx.syntax.types import width
 from syncverify.ir.expr import Expr
 from syncverify.model.events import Undefined
 
@@ -337,19 +339,50 @@ def of_common_places(facts: PtxFacts, program: Program) -> list[str]:
         apart = (of_cluster.placed(k) | of_cluster.decided_by(k)) & BLOCK
         return not apart or _of_several(facts, flow, k, place, stored)
 
+    def beside(k: int, access: Access, stored: Collection[str]) -> bool:
+        """Whether threads of two blocks do, where their numbers say so."""
+        if not of_cluster.read_at(k, stored) or len(program.origins.of(access.address)) != 1:
+            return False
+        return places is not None and places.meet(k, access.size * len(access.elements))
+
+    places = _places_of_blocks(facts, program)
     for k, i in enumerate(program.body):
         access = decode_place(i) if i.op == "st" and k not in followed else None
         if access is None or access.space != "global" or flow.block_of[k] not in flow.reached:
             continue
         stored = [name for x in access.elements for name in registers(x)]
         place = registers(i.operands[0])
-        if not by_several(k, stored) and not of_an_axis(k, place, stored):
+        if not (by_several(k, stored) or of_an_axis(k, place, stored) or beside(k, access, stored)):
             continue
         line = program.module.span(i).line
         names = ", ".join(sorted(_named(facts, program, program.origins.of(i.operands[0])))) or "a pointer"
         what = f"blocks store values of their own to one place of {names}"
         found.append(f"line {line}: {what}: which stays does not matter")
     return found
+
+
+def _places_of_blocks(facts: PtxFacts, program: Program) -> BlockPlaces | None:
+    """Where blocks store by their numbers. An axis whose size is open has as many blocks as are looked at."""
+    flow, index = program.flow, {p.name: i for i, p in enumerate(program.function.params)}
+    held = dict[int, int]()
+    for k, i in enumerate(program.body):
+        if i.op != "ld" or "param" not in i.mods:
+            continue
+        into, at = i.operands[:2]
+        if (
+            isinstance(at, Mem)
+            and isinstance(at.base, Sym)
+            and at.base.name in index
+            and isinstance(into, Reg)
+        ):
+            leaf = facts.leaf(index[at.base.name], at.offset, width(i.mods[-1]) // 8)
+            value = 0 if leaf.kind == "ptr" else leaf.value
+            if isinstance(value, int):
+                held[flow.versions.written(into.name, k)] = value
+    if facts.block is None:
+        return None
+    x, y, z = [e if isinstance(e, int) else MAX_TOGETHER for e in facts.grid]
+    return BlockPlaces(flow, facts.block, (x, y, z), facts.cluster or (1, 1, 1), held)
 
 
 #: What says which block of its cluster a block is; or which row of its grid it is in.

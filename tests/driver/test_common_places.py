@@ -23,6 +23,8 @@ _RANK = "mov.u32 %r2, %cluster_ctarank; setp.eq.u32 %p2, %r2, 0; and.pred %p1, %
 _CLUSTER = "mov.u32 %r3, %clusterid.x; mul.wide.u32 %rd3, %r3, 4; add.u64 %rd3, %rd1, %rd3; "
 _BLOCK = "mov.u32 %r1, %ctaid.x; mul.wide.u32 %rd3, %r1, 4; add.u64 %rd3, %rd1, %rd3; "
 _OTHER = "xor.b32 %r4, %r1, 2; mul.wide.u32 %rd4, %r4, 4; add.u64 %rd4, %rd1, %rd4; "
+_SLICES = ("mov.u32 %r1, %ctaid.x; mad.lo.u32 %r4, %r1, {}, %r0; mul.wide.u32 %rd3, %r4, 4;"
+           " add.u64 %rd3, %rd1, %rd3; ")  # fmt: skip
 _COMMON, _READ = "blocks store values of their own to one place of p0", "no other thread reads"
 
 
@@ -37,6 +39,14 @@ _COMMON, _READ = "blocks store values of their own to one place of p0", "no othe
          " @%p1 st.global.u32 [%rd3], %r5;", _READ),
         ("@%p1 atom.global.inc.u32 %r5, [%rd1], 3; setp.eq.and.u32 %p1, %r5, 3, %p1;"
          " @%p1 st.global.u32 [%rd1], 0;", ""),
+        (_SLICES.format(16) + "st.global.u32 [%rd3], %r1;", _COMMON),
+        (_SLICES.format(16) + "st.global.u32 [%rd3], %r0;", _COMMON),
+        (_SLICES.format(16) + "st.global.u32 [%rd3], 0;", ""),
+        (_SLICES.format(16) + "setp.lt.u32 %p2, %r0, 16; @%p2 st.global.u32 [%rd3], %r1;", ""),
+        (_SLICES.format(16) + "setp.lt.u32 %p2, %r0, 17; @%p2 st.global.u32 [%rd3], %r1;", _COMMON),
+        (_SLICES.format(32) + "st.global.u32 [%rd3], %r1;", ""),
+        (_SLICES.format(31) + "st.global.u32 [%rd3], %r1;", _COMMON),
+        (_SLICES.format(31) + "setp.ge.u32 %p2, %r0, 31; @%p2 bra E; st.global.u32 [%rd3], %r1; E:", ""),
     ],
 )  # fmt: skip
 def test_an_assumption_says_what_is_taken_for_granted(body: str, line: str) -> None:

@@ -29,7 +29,11 @@ _AXES = "xyz"
 class ThreadValues:
     """The values of one function's registers in a block of one shape."""
 
-    def __init__(self, flow: Flow, block: Dims) -> None:
+    def __init__(
+        self, flow: Flow, block: Dims, specials: Mapping[str, int] | None = None,
+        held: Mapping[int, int] | None = None,
+    ) -> None:  # fmt: skip
+        """``specials``, ``held``: what other special registers and versions hold in every thread."""
         self.flow = flow
         x, y, z = block
         self.threads = x * y * z
@@ -40,7 +44,8 @@ class ThreadValues:
         self._specials = {f"%tid.{axis}": each[i] for i, axis in enumerate(_AXES)}
         self._specials |= {f"%ntid.{axis}": self.all(block[i]) for i, axis in enumerate(_AXES)}
         self._specials |= {"%laneid": self.lane, "%reserved_smem_offset_1": self.all(RESERVED)}
-        self._known: dict[int, Numbers | None] = {}
+        self._specials |= {name: self.all(n) for name, n in (specials or {}).items()}
+        self._known: dict[int, Numbers | None] = {v: self.all(n) for v, n in (held or {}).items()}
 
     def all(self, number: int) -> Numbers:
         """One number in every thread."""
@@ -162,15 +167,22 @@ def _funnel(i: Instr, args: list[Any]) -> Numbers | None:
     return moved
 
 
+#: What joins the answer of a comparison to a third operand.
+_JOINS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+}  # fmt: skip
+
+
 def _compared(i: Instr, args: list[Any]) -> Numbers | None:
-    test = _TESTS.get(i.mods[0])
-    if test is None or len(i.mods) != 2 or len(args) != 2:
+    test, type_ = _TESTS.get(i.mods[0]), i.mods[-1]
+    joins = _JOINS.get(i.mods[1]) if len(i.mods) == 3 else None
+    if test is None or len(i.mods) != len(args) or (joins is None) is not (len(args) == 2):
         return None
-    a, b = (_as(x, i.mods[1]) for x in args)
-    if kind(i.mods[1]) == "s":
+    a, b = (_as(x, type_) for x in args[:2])
+    if kind(type_) == "s":
         a, b = a.view(np.int64), b.view(np.int64)
     answers: Numbers = test(a, b).astype(np.uint64)
-    return answers
+    return answers if joins is None else joins(answers, args[2])
 
 
 def _chosen(i: Instr, args: list[Any]) -> Numbers | None:

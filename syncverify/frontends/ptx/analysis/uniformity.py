@@ -76,6 +76,8 @@ _MOST_BOUNDS, _DEEPEST_BOUND = 20_000, 150
 _BOUNDED = frozenset(
     {"mov", "add", "mul", "mad", "shl", "shr", "cvt", "min", "max", "div", "rem", "or", "and"}
 )
+#: Instructions whose result depends on each of their operands.
+_COUNTS = frozenset({"mov", "add", "sub", "mul", "mad", "shl", "shr", "xor", "not", "neg", "cvt"})
 
 #: Instructions in a row that are followed to show that a value does not change in a loop.
 _DEEPEST = 12
@@ -384,11 +386,13 @@ class Uniformity:
     def _met(self, v: int) -> _Bits:
         """What a merge varies with: what comes to it, and the branches whose sides meet there. What a
         register holds that nothing has written is read by nobody who gets anything else; a predicate that
-        nothing may have written decides by itself, though, and differently for each thread."""
+        nothing may have written decides by itself, though, and differently for each thread. So does a number
+        that a loop counts on from there."""
         name, here = self.versions.name[v], self.versions.block[v]
         merged = self.versions.merged(v)
         some = [(b, x) for b, x in merged if not self.versions.is_unset(x)]
-        if not some or (len(some) < len(merged) and self.flow.function.registers.get(name) == "pred"):
+        is_predicate = self.flow.function.registers.get(name) == "pred"
+        if not some or (len(some) < len(merged) and (is_predicate or self._counts_from_nothing(v))):
             return EVERY
         found: _Bits = 0
         for b, x in some:
@@ -397,6 +401,32 @@ class Uniformity:
         parted = [b for b in self.divergence.joined_by.get(here, ()) if self._brings_several(b, here, some)]
         more = TIME | _union([self._guarded(b) for b in parted])
         return found | more if isinstance(found, int) else tuple([x | more for x in found])
+
+    def _counts_from_nothing(self, v: int) -> bool:
+        """Whether a register without a value before a loop gets none in it: each turn computes its next
+        value from the one before."""
+        dominates, head = self.flow.dominates, self.versions.block[v]
+        turns = {b: x for b, x in self.versions.merged(v) if b >= 0 and dominates(head, b)}
+        outside = [x for b, x in self.versions.merged(v) if b not in turns]
+        unset = all(map(self.versions.is_unset, outside))
+        return bool(turns) and unset and all(self._made_of(x, v, frozenset()) for x in turns.values())
+
+    def _made_of(self, x: int, v: int, seen: frozenset[int]) -> bool:
+        """Whether a version is computed from another one, by whatever path."""
+        if x == v or x in seen:
+            return True
+        k, more = self.versions.writer[x], seen | {x}
+        if len(seen) > _DEEPEST:
+            return False
+        if k < 0:
+            return all(self._made_of(y, v, more) for _, y in self.versions.merged(x))
+        i = self.body[k]
+        if i.op not in _COUNTS or (
+            i.guard is not None and not self._made_of(self.versions.read(self.versions.name[x], k), v, more)
+        ):
+            return False
+        names = {name for op in i.operands[1:] for name in registers(op)}
+        return any(self._made_of(self.versions.read(name, k), v, more) for name in names)
 
     def _brings_several(self, branch: int, here: int, merged: Sequence[tuple[int, int]]) -> bool:
         """Whether threads that part at a branch may come to a merge with different versions: a branch around

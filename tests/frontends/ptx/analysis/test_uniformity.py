@@ -511,3 +511,23 @@ def test_a_lane_that_stays_gives_all_the_same(leaves: str, lane: str, is_there: 
     facts = {"kernel": {"k": {"grid": [1], "block": [32], "params": {"0": "ptr"}}}}
     (report,) = syncverify.check(text, facts=facts, replay=False, advice=False)
     assert (str(report.verdict) == "proved") is is_there
+
+
+@pytest.mark.parametrize(
+    ("first", "turn", "alike"),
+    [
+        ("mov.u32 %r5, 0;", "add.u32 %r5, %r5, 1;", True),
+        ("", "add.u32 %r5, %r5, 1;", False),
+        ("", "add.u32 %r8, %r5, 1; mov.u32 %r5, %r8;", False),
+        ("", "setp.gt.u32 %p2, %r4, 1; @%p2 add.u32 %r5, %r5, 1;", False),
+        ("", "@%p2 bra N; add.u32 %r5, %r5, 1; N:", False),
+        ("", "mov.u32 %r5, %r4;", True),  # which each turn writes
+    ],
+)
+def test_a_loop_that_counts_on_from_nothing_goes_another_way_in_each_lane(
+    first: str, turn: str, alike: bool
+) -> None:
+    ahead = f"mov.u32 %r4, 2; setp.eq.u32 %p2, %r4, 7; {first}"
+    assert varies(f"{ahead} L: {turn} setp.lt.u32 %p1, %r5, %r4; @%p1 bra L;", "%p1") & LANES == (
+        0 if alike else LANES
+    )
