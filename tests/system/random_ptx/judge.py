@@ -55,7 +55,8 @@ def verdict(p: Program, seconds: float = 20.0) -> tuple[str, str]:
 @dataclass(frozen=True)
 class Checked:
     """A verdict and its first finding or reason. ``seen``: the replay has seen the harm; ``told``: lines of
-    contested points and of places that are assumed to be inside; ``warns``: of words in no certain order.
+    contested points and of places that are assumed to be inside; ``warns``: of words in no certain order,
+    and of blocks that store to one place.
     ``ends``: lines of loops that are assumed to end; ``unread``: those of accesses to global memory of which
     the report assumes that nobody reads what others write; ``boxes``: bytes that the report assumes of tensor
     maps, by their parameters."""
@@ -90,6 +91,7 @@ def _checked(p: Program, seconds: float) -> Checked:
     contested = frozenset(d.span.line for d in report.diagnostics if d.contested)
     contested |= {int(n) for a in report.assumptions for n in re.findall(r"line (\d+): where data says", a)}
     warns = any(d.rule in ("SV110", "SV111", "SV112") for d in report.diagnostics)
+    warns |= any("which stays does not matter" in a for a in report.assumptions)
     ends = frozenset(int(n) for a in report.assumptions for n in re.findall(r"line (\d+): this loop ends", a))
     pairs = [n for a in report.assumptions if "no other" in a for n in re.findall(r"line (\d+)", a)]
     unread = frozenset(map(int, pairs))
@@ -223,7 +225,7 @@ def judge(p: Program, seconds: float = 20.0) -> Judged:
         kind = "other box" if how == "none" else "wrong proof"  # the report assumes by name another box
         harm = harmed or harm
     elif said == "proved" and p.outcome and how == "none" and not found.warns and (apart := differs(p)):
-        kind, why = "ends differ", apart
+        kind, why = "order of a lock" if ".cas." in p.text else "ends differ", apart
     elif said == "proved" and harm is not None and _turns_alone(p, harm, found.ends):
         kind = "no end"  # that this loop ends is assumed by name
     elif said == "proved":
