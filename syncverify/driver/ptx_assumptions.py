@@ -339,7 +339,7 @@ def of_common_places(facts: PtxFacts, program: Program) -> list[str]:
         apart = (of_cluster.placed(k) | of_cluster.decided_by(k)) & BLOCK
         return not apart or _of_several(facts, flow, k, place, stored)
 
-    def beside(k: int, access: Access, stored: Collection[str]) -> bool:
+    def of_two(k: int, access: Access, stored: Collection[str]) -> bool:
         """Whether threads of two blocks do, where their numbers say so."""
         if not of_cluster.read_at(k, stored) or len(program.origins.of(access.address)) != 1:
             return False
@@ -352,7 +352,7 @@ def of_common_places(facts: PtxFacts, program: Program) -> list[str]:
             continue
         stored = [name for x in access.elements for name in registers(x)]
         place = registers(i.operands[0])
-        if not (by_several(k, stored) or of_an_axis(k, place, stored) or beside(k, access, stored)):
+        if not (by_several(k, stored) or of_an_axis(k, place, stored) or of_two(k, access, stored)):
             continue
         line = program.module.span(i).line
         names = ", ".join(sorted(_named(facts, program, program.origins.of(i.operands[0])))) or "a pointer"
