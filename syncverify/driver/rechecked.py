@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from syncverify.base.certificate_data import RejectedError, digest, listed, number, read, take
@@ -68,13 +69,17 @@ def _unsealed(data: Any, where: str, inside: str = "") -> Any:
     return out
 
 
-def entries(text: str, file: str) -> list[Any]:
-    """What a file of certificates says of each kernel, its digests checked and left out."""
+@lru_cache(maxsize=1)
+def entries(text: str, file: str) -> Sequence[Any]:
+    """What a file of certificates says of each kernel, its digests checked and left out.
+
+    Who asks which kinds there are, and then follows them, has it read once.
+    """
     data = _unsealed(read(text, file), "")
     _, _, found = take(data, "", "format", "version", "kernels")
     if not listed(found, "kernels"):
         raise RejectedError("kernels", "nothing is proved")
-    return list(found)
+    return tuple(found)
 
 
 def given_values(data: Any, where: str) -> dict[str, int]:
