@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 from syncverify.base.certificate_data import RejectedError, digest, listed, number, read, take
@@ -69,17 +68,13 @@ def _unsealed(data: Any, where: str, inside: str = "") -> Any:
     return out
 
 
-@lru_cache(maxsize=1)
-def entries(text: str, file: str) -> Sequence[Any]:
-    """What a file of certificates says of each kernel, its digests checked and left out.
-
-    Who asks which kinds there are, and then follows them, has it read once.
-    """
+def entries(text: str, file: str) -> list[Any]:
+    """What a file of certificates says of each kernel, its digests checked and left out."""
     data = _unsealed(read(text, file), "")
     _, _, found = take(data, "", "format", "version", "kernels")
     if not listed(found, "kernels"):
         raise RejectedError("kernels", "nothing is proved")
-    return tuple(found)
+    return list(found)
 
 
 def given_values(data: Any, where: str) -> dict[str, int]:
