@@ -413,6 +413,7 @@ class _PtxCheck:
         from syncverify.checker.prover.strategy import Entry
         from syncverify.driver.prover import prover
         from syncverify.driver.ptx_check import Checker, kernel_task, reports_of, with_whole_block
+        from syncverify.driver.sought import sought
         from syncverify.frontends.ptx.isa.validate import checked
 
         o = self.options
@@ -426,6 +427,8 @@ class _PtxCheck:
         checker = Checker(run_system, prover(Entry.PTX), prover(Entry.PTX_DATA))
         task = kernel_task(whole, g, self.facts, o.policy, checker, given, "", o.infer)
         *_, found = reports_of(task if everywhere else with_whole_block(task), scope)
+        if found.verdict is Verdict.PROVED and found.undecided is not None:  # executions may contradict it
+            found = sought(found, edited.module)
         return Judged.of(found, edited.path, self.source.path)
 
 

@@ -422,7 +422,8 @@ def _published(k: CheckTask, report: KernelReport) -> KernelReport:
     )
     why = Reason(text, Cause.GLOBAL_DATA)
     note = Diagnostic("SV902", Severity.WARNING, why, span)
-    return replace(report, verdict=Verdict.UNKNOWN, reason=why, diagnostics=(note, *report.diagnostics))
+    diagnostics = (note, *report.diagnostics)
+    return replace(report, verdict=Verdict.UNKNOWN, reason=why, diagnostics=diagnostics, undecided=k)
 
 
 def _of_the_last(k: CheckTask, report: KernelReport) -> KernelReport:
