@@ -43,6 +43,7 @@ from syncverify.frontends.ptx.analysis.counted_blocks import (
     unfenced_count,
 )
 from syncverify.frontends.ptx.compile.program import Program
+from syncverify.frontends.ptx.exec.tables import layout
 from syncverify.frontends.ptx.launch.facts import VARIABLE
 from syncverify.frontends.ptx.launch.small_sizes import edge_sizes, largest_sizes, small_sizes
 from syncverify.frontends.ptx.launch.steering_sizes import lane_conditions, meeting_sizes, steering_sizes
@@ -85,11 +86,16 @@ def for_every_size(
     if report.verdict is not Verdict.UNKNOWN or k.checker.prove is None or k.facts.block is None:
         return _smallest(k, report)
     start = time.perf_counter()
-    early = refuted_early(k, check_at)
+    unwritten = Cause.UNWRITTEN in causes_of(report.reason)  # no size writes the address
+    placed = None if unwritten else _proved_by_places(k)
+    early = refuted_early(k, check_at, several=placed is None)
     if early is not None and (wrong := check_at(k, early)).verdict is Verdict.REFUTED:
         return replace(wrong, seconds=time.perf_counter() - start)
-    if Cause.UNWRITTEN in causes_of(report.reason):
-        return _smallest(k, report)  # no size writes the address
+    if placed is not None:
+        found = _outside(placed.task) or _proved(placed, report, 0.0)
+        return replace(found, seconds=report.seconds + time.perf_counter() - start)
+    if unwritten:
+        return _smallest(k, report)
     soon = ahead(k, report)
     if soon.verdict is not Verdict.UNKNOWN:
         return replace(soon, seconds=time.perf_counter() - start)
@@ -322,6 +328,23 @@ def _with_sizes_as_data(k: CheckTask) -> CheckTask | None:
     if terms == sizes.keys():
         return None
     return k.abstracted(replace(k.abstraction, terms=terms, parameters_as_data=True))
+
+
+def _proved_by_places(k: CheckTask) -> Attempt | None:
+    """A proof with all sizes as data, where sizes place accesses to shared memory and no two of these race,
+    as their places between barriers show; None if there is none.
+
+    Sizes that decide where threads meet have to be terms, and that search may be long: it is not begun here.
+    """
+    program = compiled(k)[1]
+    assert k.facts.block is not None
+    shared = layout(program.module, program.function, None).shared
+    if program.handing is not None or not program.placed_by_sizes(k.facts.block, shared):
+        return None
+    task = _with_sizes_as_data(with_contents_as_data(k) if k.abstraction.shared_contents and steers(k) else k)
+    if task is None or task.abstraction.terms or (made := _tried(task)).verdict is not Verdict.PROVED:
+        return None
+    return made
 
 
 def _without_stored_values(k: CheckTask) -> CheckTask | None:

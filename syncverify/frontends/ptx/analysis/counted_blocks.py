@@ -199,8 +199,8 @@ def counting_alone(flow: Flow, origins: Origins) -> frozenset[int]:
         if _global(i) and any(isinstance(op, Mem) for op in i.operands):
             of[k] = origins.of(_place(i))
     counts = [k for k in of if _counts(body[k]) and of[k] and ANYWHERE not in of[k]]
-    resets = {k for k in of if _resets(body[k])}
-    rest = [of[k] for k in of if k not in counts and k not in resets]
+    zeroed = {k for k in of if resets(body[k])}
+    rest = [of[k] for k in of if k not in counts and k not in zeroed]
     return frozenset(k for k in counts if not any(_meet(of[k], x) for x in rest))
 
 
@@ -208,7 +208,8 @@ def _counts(i: Instr) -> bool:
     return i.op == "atom" and not {"add", "inc"}.isdisjoint(i.mods) and isinstance(i.operands[2], Imm)
 
 
-def _resets(i: Instr) -> bool:
+def resets(i: Instr) -> bool:
+    """Whether an instruction sets a counter back to 0."""
     return i.op == "st" and isinstance(i.operands[1], Imm) and i.operands[1].value == 0
 
 
@@ -305,6 +306,7 @@ __all__ = [
     "only_counts",
     "reaches",
     "read_by_the_last",
+    "resets",
     "steering_counts",
     "unacquired_read",
     "unfenced_count",
