@@ -28,7 +28,7 @@ from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts
 if TYPE_CHECKING:
     from syncverify.checker.outcome import Outcome
     from syncverify.driver.ptx_check import Task
-    from syncverify.driver.rechecked import Rechecked
+    from syncverify.driver.rechecked import Doubts, Rechecked
     from syncverify.frontends.cuda.options import CudaOptions
     from syncverify.frontends.ptx.syntax.nodes import Function, Module
     from syncverify.ir.nodes import Kernel
@@ -543,19 +543,32 @@ def suffices(text: str, file: str) -> bool:
 def recheck(text: str, file: str, source: SourceFile, facts: LaunchFacts) -> list[Rechecked]:
     """Validates certificates against the kernels of a source. Raises RejectedError, InputError.
 
-    Those that the kernel accepts alone need no search code, and load none.
+    Those that the kernel accepts alone need no search code, and load none. Where blocks may race or count
+    themselves in global memory, it is asked as in a check whether the text contradicts the proof.
     """
     if suffices(text, file):
         from syncverify.driver import by_kernel
 
-        return by_kernel.recheck(text, file, source, facts)
+        return by_kernel.recheck(text, file, source, facts, _doubts())
     if source.module is None:
         from syncverify.driver.certificates.follow import recheck as validate
 
         return validate(text, file, {k.name: facts.apply(k)[0] for k in source.kernels})
     from syncverify.driver.certificates import follow_ptx
 
-    return follow_ptx.recheck(text, file, source.module, source.hash, facts)
+    return follow_ptx.recheck(text, file, source.module, source.hash, facts, _doubts())
+
+
+def _doubts() -> Doubts:
+    """Who looks at what proofs take for granted; what that needs is loaded where something is asked."""
+    from syncverify.driver.rechecked import Doubts
+
+    def executed(report: KernelReport, module: Module) -> KernelReport:
+        from syncverify.driver.sought import sought
+
+        return sought(report, module)
+
+    return Doubts(run_system, executed)
 
 
 def check_file(

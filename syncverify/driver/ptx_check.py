@@ -525,6 +525,7 @@ def _with_plain_global(k: CheckTask, report: KernelReport) -> KernelReport:
     known = with_pointers(k.facts, followed.code.program)
     if known is not None:
         followed = followed.launched(known)
+    followed = replace(followed, checker=k.checker.doubting)
     for facts in asked_launches(followed.facts, followed.function):
         found = check_launch(followed.at(facts))
         if found.verdict is Verdict.REFUTED and found.stats.get("exchange"):

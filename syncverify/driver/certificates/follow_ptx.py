@@ -21,7 +21,7 @@ from syncverify.driver.certificates.blocks import BLOCKS, parts_of, same_launche
 from syncverify.driver.certificates.ptx_posed import checked
 from syncverify.driver.posed import Found, Posed
 from syncverify.driver.ptx_task import Checker
-from syncverify.driver.rechecked import INDUCTION, Met, Rechecked, entries, given_values
+from syncverify.driver.rechecked import INDUCTION, Doubts, Met, Rechecked, entries, given_values, why_not
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.syntax.nodes import Module
 from syncverify.ir.consistency import NoLaunchError
@@ -73,20 +73,24 @@ class _Claims:
         return Found(Verdict.PROVED, stopped=met.stopped)
 
 
-def recheck(text: str, file: str, module: Module, source_hash: str, facts: LaunchFacts) -> list[Rechecked]:
+def recheck(
+    text: str, file: str, module: Module, source_hash: str, facts: LaunchFacts, doubts: Doubts
+) -> list[Rechecked]:
     """Validates a file of certificates against the entries of a PTX module, as launched.
 
     Raises RejectedError where some certificate proves nothing, InputError for a file that is none.
     """
     done: list[Rechecked] = []
     for i, entry in enumerate(entries(text, file)):
-        done.append(_entry(entry, f"kernels[{i}]", module, source_hash, facts))
+        done.append(_entry(entry, f"kernels[{i}]", module, source_hash, facts, doubts))
     if len({r.kernel for r in done}) != len(done):
         raise RejectedError("kernels", "a kernel is there twice")
     return done
 
 
-def _entry(entry: Any, where: str, module: Module, source_hash: str, facts: LaunchFacts) -> Rechecked:
+def _entry(
+    entry: Any, where: str, module: Module, source_hash: str, facts: LaunchFacts, doubts: Doubts
+) -> Rechecked:
     name, text, policy, values, proof = take(entry, where, "kernel", "text", "policy", "values", "proof")
     if name not in [f.name for f in module.entries]:
         raise RejectedError(f"{where}.kernel", f"there is no kernel {name!r}")
@@ -95,7 +99,7 @@ def _entry(entry: Any, where: str, module: Module, source_hash: str, facts: Laun
     if policy not in [str(p) for p in Policy]:
         raise RejectedError(f"{where}.policy", f"{policy!r} is no policy")
     given = given_values(values, f"{where}.values")
-    e = _Entry(name, text, Policy(policy), given, f"{where}.proof")
+    e = _Entry(name, text, Policy(policy), given, f"{where}.proof", doubts)
     if isinstance(proof, dict) and proof.get("kind") == BLOCKS:
         return e.for_blocks(module, facts, proof)
     return e.followed(module, facts, proof)
@@ -110,6 +114,7 @@ class _Entry:
     policy: Policy
     given: dict[str, int]
     where: str
+    doubts: Doubts
 
     def for_blocks(self, module: Module, facts: LaunchFacts, proof: Any) -> Rechecked:
         """A proof with a part for each block, as nothing gives one."""
@@ -136,20 +141,21 @@ class _Entry:
             from syncverify.driver import by_kernel
 
             e = by_kernel.CertifiedKernel(self.name, self.text, self.policy, self.given, proof, at)
-            return by_kernel.of_entry(module, facts, e)
+            return by_kernel.of_entry(module, facts, e, self.doubts)
         kind, parts = take(proof, at, "kind", "parts")
         if kind != "ptx":
             raise RejectedError(f"{at}.kind", f"{kind!r} is no proof of PTX")
         claims = _Claims(listed(parts, f"{at}.parts"), at)
-        by = Checker(claims.judge, claims.prove, again=False)
+        by = Checker(claims.judge, claims.prove, again=self.doubts.judge)
         try:
             report = checked(module, self.name, facts, self.given, self.policy, by)
+            report = self.doubts.asked(report, module)
         except NoLaunchError:  # the launch file is wrong, not the certificate
             raise
         except InputError as e:
             raise RejectedError(at, e.message) from None
         if report.verdict is not Verdict.PROVED:
-            raise RejectedError(at, f"it does not follow: {report.reason or report.verdict}")
+            raise RejectedError(at, f"it does not follow: {why_not(report)}")
         if claims.taken != len(claims.parts):
             raise RejectedError(f"{at}.parts", "more than the launch has")
         rests = (*report.scope.assume, *report.assumptions, *claims.met.assumed)
