@@ -564,6 +564,11 @@ def _doubts() -> Doubts:
     from syncverify.driver.rechecked import Doubts
 
     def executed(report: KernelReport, module: Module) -> KernelReport:
+        from syncverify.frontends.ptx.analysis.counted_blocks import used_counts
+
+        p = report.undecided.code.program
+        if p.handing is None and not used_counts(p.flow):
+            return report
         from syncverify.driver.sought import sought
 
         return sought(report, module)
