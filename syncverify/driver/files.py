@@ -556,7 +556,8 @@ def recheck(text: str, file: str, source: SourceFile, facts: LaunchFacts) -> lis
         return validate(text, file, {k.name: facts.apply(k)[0] for k in source.kernels})
     from syncverify.driver.certificates import follow_ptx
 
-    return follow_ptx.recheck(text, file, source.module, source.hash, facts, _doubts())
+    launched = follow_ptx.Launched(source.module, source.hash, facts, _doubts())
+    return follow_ptx.recheck(text, file, launched)
 
 
 def _doubts() -> Doubts:

@@ -73,36 +73,42 @@ class _Claims:
         return Found(Verdict.PROVED, stopped=met.stopped)
 
 
-def recheck(
-    text: str, file: str, module: Module, source_hash: str, facts: LaunchFacts, doubts: Doubts
-) -> list[Rechecked]:
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """A module of that hash, how it is launched, and who looks at what proofs take for granted."""
+
+    module: Module
+    hash: str
+    facts: LaunchFacts
+    doubts: Doubts
+
+
+def recheck(text: str, file: str, of: Launched) -> list[Rechecked]:
     """Validates a file of certificates against the entries of a PTX module, as launched.
 
     Raises RejectedError where some certificate proves nothing, InputError for a file that is none.
     """
     done: list[Rechecked] = []
     for i, entry in enumerate(entries(text, file)):
-        done.append(_entry(entry, f"kernels[{i}]", module, source_hash, facts, doubts))
+        done.append(_entry(entry, f"kernels[{i}]", of))
     if len({r.kernel for r in done}) != len(done):
         raise RejectedError("kernels", "a kernel is there twice")
     return done
 
 
-def _entry(
-    entry: Any, where: str, module: Module, source_hash: str, facts: LaunchFacts, doubts: Doubts
-) -> Rechecked:
+def _entry(entry: Any, where: str, of: Launched) -> Rechecked:
     name, text, policy, values, proof = take(entry, where, "kernel", "text", "policy", "values", "proof")
-    if name not in [f.name for f in module.entries]:
+    if name not in [f.name for f in of.module.entries]:
         raise RejectedError(f"{where}.kernel", f"there is no kernel {name!r}")
-    if text != source_hash:
+    if text != of.hash:
         raise RejectedError(f"{where}.text", "the certificate is of another text")
     if policy not in [str(p) for p in Policy]:
         raise RejectedError(f"{where}.policy", f"{policy!r} is no policy")
     given = given_values(values, f"{where}.values")
-    e = _Entry(name, text, Policy(policy), given, f"{where}.proof", doubts)
+    e = _Entry(name, text, Policy(policy), given, f"{where}.proof", of.doubts)
     if isinstance(proof, dict) and proof.get("kind") == BLOCKS:
-        return e.for_blocks(module, facts, proof)
-    return e.followed(module, facts, proof)
+        return e.for_blocks(of.module, of.facts, proof)
+    return e.followed(of.module, of.facts, proof)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,4 +175,4 @@ def _reason(data: Any, at: str) -> Reason:
     return heard(data)
 
 
-__all__ = ["recheck"]
+__all__ = ["Launched", "recheck"]
