@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, NoReturn
 
 from syncverify.base.certificate_data import RejectedError, listed, number, take
@@ -24,7 +23,7 @@ from syncverify.checker.kernel.proof import FORMAT, VERSION, UnreadableError, re
 from syncverify.checker.open_launches import OpenLaunches, starts, symbols
 from syncverify.checker.outcome import Outcome
 from syncverify.driver.posed import Found, Posed
-from syncverify.driver.rechecked import INDUCTION, Doubts, Met, Rechecked, entries, given_values, why_not
+from syncverify.driver.rechecked import INDUCTION, Met, Rechecked, entries, given_values
 from syncverify.driver.shared_lists import expanded
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.model.events import System
@@ -38,16 +37,15 @@ _MALFORMED = (
 )  # fmt: skip
 
 
-def recheck(
-    text: str, file: str, source: Any, facts: LaunchFacts, doubts: Doubts | None = None
-) -> list[Rechecked]:
+def recheck(text: str, file: str, source: Any, facts: LaunchFacts, doubts: Any = None) -> list[Rechecked]:
     """Validates a file of such certificates against the kernels of a source (``files.SourceFile``).
 
-    ``doubts``: who looks at what proofs of PTX take for granted; None where a check has done so before.
+    ``doubts``: who looks at what proofs of PTX take for granted (``certificates.doubts``); None where a check
+    has done so.
     Raises RejectedError where one proves nothing, InputError for a file that is none.
     """
-    of = _of_ir if source.module is None else partial(_of_ptx, doubts)
-    done = [of(entry, f"kernels[{i}]", source, facts) for i, entry in enumerate(entries(text, file))]
+    of = _of_ir if source.module is None else _of_ptx
+    done = [of(entry, f"kernels[{i}]", source, facts, doubts) for i, entry in enumerate(entries(text, file))]
     if len({r.kernel for r in done}) != len(done):
         raise RejectedError("kernels", "a kernel is there twice")
     return done
@@ -73,7 +71,7 @@ def _head(entry: Any, where: str) -> CertifiedKernel:
     return CertifiedKernel(name, text, Policy(policy), given, proof, f"{where}.proof")
 
 
-def _of_ir(entry: Any, where: str, source: Any, facts: LaunchFacts) -> Rechecked:
+def _of_ir(entry: Any, where: str, source: Any, facts: LaunchFacts, _: Any) -> Rechecked:
     from syncverify.driver.outcomes import text_hash
     from syncverify.ir.check.well_formed import verify
     from syncverify.ir.text.printer import print_kernel
@@ -104,7 +102,7 @@ def of_kernel(kernel: Any, given: Mapping[str, int], policy: Policy, proof: Any,
     return follower.end()
 
 
-def _of_ptx(doubts: Doubts | None, entry: Any, where: str, source: Any, facts: LaunchFacts) -> Rechecked:
+def _of_ptx(entry: Any, where: str, source: Any, facts: LaunchFacts, doubts: Any) -> Rechecked:
     e = _head(entry, where)
     if e.name not in [f.name for f in source.module.entries]:
         raise RejectedError(f"{where}.kernel", f"there is no kernel {e.name!r}")
@@ -113,25 +111,23 @@ def _of_ptx(doubts: Doubts | None, entry: Any, where: str, source: Any, facts: L
     return of_entry(source.module, facts, e, doubts)
 
 
-def of_entry(module: Any, facts: LaunchFacts, e: CertifiedKernel, doubts: Doubts | None) -> Rechecked:
+def of_entry(module: Any, facts: LaunchFacts, e: CertifiedKernel, doubts: Any) -> Rechecked:
     """Follows a proof of an entry of a PTX module, as the front end's check poses it."""
-    from syncverify.driver.ptx_check import check_module
+    from syncverify.driver.ptx_check import check_module as check
     from syncverify.driver.ptx_task import Checker
     from syncverify.ir.consistency import NoLaunchError
 
     follower = Follower(e.proof, e.policy, e.where)
-    by = Checker(_undecided, follower.posed, again=False if doubts is None else doubts.judge)
+    by = Checker(_undecided, follower.posed, again=doubts is not None and doubts.judge)
     try:
-        (report,) = check_module(
-            module, facts, e.policy, by, kernel=e.name, values=e.given, scope=ScopeKind.ALL
-        )
+        (report,) = check(module, facts, e.policy, by, kernel=e.name, values=e.given, scope=ScopeKind.ALL)
         report = report if doubts is None else doubts.asked(report, module)
     except NoLaunchError:  # the launch file is wrong, not the certificate
         raise
     except InputError as wrong:
         raise RejectedError(e.where, wrong.message) from None
     if report.verdict is not Verdict.PROVED or report.scope.kind is ScopeKind.EXACT:
-        raise RejectedError(e.where, f"it does not follow: {why_not(report)}")
+        raise RejectedError(e.where, f"it does not follow: {report.reason or report.verdict}")
     met, scope = follower.end(), report.scope
     rests_on = (*scope.assume, *report.assumptions, *met.assumed)
     return Rechecked(e.name, e.policy, scope.kind, scope.values, INDUCTION, met, rests_on)

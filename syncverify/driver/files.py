@@ -27,8 +27,9 @@ from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts
 
 if TYPE_CHECKING:
     from syncverify.checker.outcome import Outcome
+    from syncverify.driver.certificates.doubts import Doubts
     from syncverify.driver.ptx_check import Task
-    from syncverify.driver.rechecked import Doubts, Rechecked
+    from syncverify.driver.rechecked import Rechecked
     from syncverify.frontends.cuda.options import CudaOptions
     from syncverify.frontends.ptx.syntax.nodes import Function, Module
     from syncverify.ir.nodes import Kernel
@@ -562,7 +563,7 @@ def recheck(text: str, file: str, source: SourceFile, facts: LaunchFacts) -> lis
 
 def _doubts() -> Doubts:
     """Who looks at what proofs take for granted; what that needs is loaded where something is asked."""
-    from syncverify.driver.rechecked import Doubts
+    from syncverify.driver.certificates.doubts import Doubts
 
     def executed(report: KernelReport, module: Module) -> KernelReport:
         from syncverify.frontends.ptx.analysis.counted_blocks import used_counts

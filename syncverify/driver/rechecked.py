@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from syncverify.base.certificate_data import RejectedError, digest, listed, number, read, take
-from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Severity, Verdict
-from syncverify.checker.outcome import Outcome
-from syncverify.model.events import System
+from syncverify.base.diagnostics import Policy, ScopeKind
 
 
 @dataclass(slots=True)
@@ -49,27 +47,6 @@ class Rechecked:
     def judged(self) -> bool:
         """Whether the kernel judged and accepted all of it."""
         return not self.met.reasons
-
-
-@dataclass(frozen=True, slots=True)
-class Doubts:
-    """Who looks whether a text contradicts what its proof takes for granted of global memory, as ``check``
-    does: ``judge`` at the systems of blocks that may race, ``executed`` at the report of blocks that count
-    themselves, given the module. Both may refute, and prove nothing."""
-
-    judge: Callable[[System, Policy], Outcome]
-    executed: Callable[[KernelReport, Any], KernelReport]
-
-    def asked(self, report: KernelReport, module: Any) -> KernelReport:
-        """The report of a proof, if executions do not contradict it."""
-        asks = report.verdict is Verdict.PROVED and report.undecided is not None
-        return self.executed(report, module) if asks else report
-
-
-def why_not(report: KernelReport) -> str:
-    """Why a report is no proof."""
-    errors = (f"{d.span}: {d.message}" for d in report.diagnostics if d.severity is Severity.ERROR)
-    return report.reason or next(errors, str(report.verdict))
 
 
 #: The kind of proofs that the kernel accepts alone.

@@ -18,10 +18,11 @@ from syncverify.checker.kernel.exact import Follower
 from syncverify.checker.outcome import Outcome
 from syncverify.driver.certificates import exact
 from syncverify.driver.certificates.blocks import BLOCKS, parts_of, same_launches, taken, with_block
+from syncverify.driver.certificates.doubts import Doubts, why_not
 from syncverify.driver.certificates.ptx_posed import checked
 from syncverify.driver.posed import Found, Posed
 from syncverify.driver.ptx_task import Checker
-from syncverify.driver.rechecked import INDUCTION, Doubts, Met, Rechecked, entries, given_values, why_not
+from syncverify.driver.rechecked import INDUCTION, Met, Rechecked, entries, given_values
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.syntax.nodes import Module
 from syncverify.ir.consistency import NoLaunchError
