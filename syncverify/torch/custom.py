@@ -133,7 +133,8 @@ def _define(
     def _evaluated(given: Sequence[Any]) -> tuple[Any, ...]:
         if unknown:
             raise InputError(f"{name}: {unknown} has no form in torch's functions: use a GPU")
-        return function(given)
+        with torch._C._DisableAutocast():
+            return function(given)
 
     def fake(*given: Any) -> Any:
         return returned(made(given, sizes(given)))
@@ -172,7 +173,7 @@ def _gradients(
     gradients: Sequence[Any],
 ) -> tuple[Any, ...]:
     """The gradients of the inputs that need one, by torch's functions; ``gradients``: of the results."""
-    with torch.enable_grad():
+    with torch.enable_grad(), torch._C._DisableAutocast():
         given = [x.detach().requires_grad_(x.is_floating_point()) for x in saved]
         results = function(given)
         pairs = [(r, g) for r, g in zip(results, gradients, strict=True) if g is not None]

@@ -40,7 +40,8 @@ class TorchNodes:
         return self._make()
 
     def __call__(self, *given: Any) -> Any:
-        return self.module(*given)
+        with torch._C._DisableAutocast():  # the nodes have every cast that there was
+            return self.module(*given)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return TorchNodes.read, (pickle.dumps(self.module), self.takes)
