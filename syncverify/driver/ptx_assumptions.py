@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from math import prod
 from typing import Any
 
 from syncverify.base.diagnostics import Diagnostic, Policy, Severity
 from syncverify.base.kernel_names import base_name
 from syncverify.checker.kernel.exact.state import LEFT_ALONE
-from syncverify.frontends.ptx.analysis.counted_blocks import read_by_the_last, used_counts
+from syncverify.frontends.ptx.analysis.block_axes import left_out
+from syncverify.frontends.ptx.analysis.branch_bounds import BranchBounds
+from syncverify.frontends.ptx.analysis.collectives import INTEGERS
+from syncverify.frontends.ptx.analysis.counted_blocks import reaches, read_by_the_last, resets, used_counts
 from syncverify.frontends.ptx.analysis.global_uses import used_in_global
 from syncverify.frontends.ptx.analysis.handover_detection import (
     bulk_copies,
@@ -16,14 +20,15 @@ from syncverify.frontends.ptx.analysis.handover_detection import (
     through_one_map,
 )
 from syncverify.frontends.ptx.analysis.tile_barriers import TileMeeting
-from syncverify.frontends.ptx.analysis.uniformity import BLOCK
+from syncverify.frontends.ptx.analysis.uniformity import BLOCK, Uniformity
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.decode.effects import Beyond
 from syncverify.frontends.ptx.decode.memory import decode_place
+from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.flow.warp_counts import counts_down
 from syncverify.frontends.ptx.launch.facts import PtxFacts, text
-from syncverify.frontends.ptx.syntax.nodes import Function, Module
-from syncverify.frontends.ptx.syntax.operands import registers
+from syncverify.frontends.ptx.syntax.nodes import Function, Module, Special
+from syncverify.frontends.ptx.syntax.operands import registers, sources
 from syncverify.ir.expr import Expr
 from syncverify.model.events import Undefined
 
@@ -273,6 +278,8 @@ def of_overlaps(facts: PtxFacts, program: Program) -> list[str]:
             for place in program.origins.of(global_operand(program.body[k])):
                 if place.rpartition("+")[0] in index:
                     of.setdefault(place, line(k))
+    for place, at in _before_counts(program, counts):
+        reads.setdefault(place, line(at))
     if not by_block:  # else the accesses that count are followed
         written = {x: at for x, at in combines.items() if x in reads and x not in writes}
         reads |= {x: at for x, at in combines.items() if x in writes and x not in reads}
@@ -292,26 +299,93 @@ def of_overlaps(facts: PtxFacts, program: Program) -> list[str]:
     ]
 
 
+def _before_counts(program: Program, counts: Collection[int]) -> Iterator[tuple[str, int]]:
+    """Places that a thread writes ahead of an atomic there whose result is used, with that atomic; a counter
+    that is set to 0 behind one is given back."""
+    flow, body, origins = program.flow, program.body, program.origins
+    for k, i in enumerate(body):
+        use = used_in_global(i) if flow.block_of[k] in flow.reached and k not in counts else None
+        if use is None or use[0] != "writes":
+            continue
+        for place in origins.of(use[1]):
+            same = [a for a in sorted(counts) if place in origins.of(body[a].operands[1])]
+            given_back = resets(i) and any(reaches(flow, a, k, lambda _: False) for a in same)
+            ahead = (a for a in same if not given_back and reaches(flow, k, a, lambda _: False))
+            yield from ((place, a) for a in ahead)
+
+
 def of_common_places(facts: PtxFacts, program: Program) -> list[str]:
-    """That blocks do not store values of their own to a place that all of them store to: which value stays
-    there is not determined, and such stores have no events."""
+    """That blocks do not store values of their own to a place that all of them, or all along an axis, store
+    to: which value stays there is not determined, and such stores have no events."""
     if facts.block is None or facts.grid == (1, 1, 1):
         return []
-    flow, values = program.flow, program.uniformity(facts.block)
+    flow, of_cluster = program.flow, program.uniformity(facts.block)
+    of_grid = Uniformity(flow, facts.block, program.blocks_in_x, of_grid=True)
     followed = {} if program.handing is None else program.handing.accesses
     found = list[str]()
+
+    def by_several(k: int, stored: Collection[str]) -> bool:
+        """Whether blocks of different clusters store there."""
+        if of_grid.placed(k) & BLOCK or not of_grid.read_at(k, stored) & BLOCK:
+            return False
+        return _by_rank(facts, program, of_grid, k) or not of_grid.decided_by(k) & BLOCK
+
+    def of_an_axis(k: int, place: Collection[str], stored: Collection[str]) -> bool:
+        """Whether all blocks do, or all along an axis."""
+        if not of_cluster.read_at(k, stored) & BLOCK:
+            return False
+        apart = (of_cluster.placed(k) | of_cluster.decided_by(k)) & BLOCK
+        return not apart or _of_several(facts, flow, k, place, stored)
+
     for k, i in enumerate(program.body):
         access = decode_place(i) if i.op == "st" and k not in followed else None
         if access is None or access.space != "global" or flow.block_of[k] not in flow.reached:
             continue
         stored = [name for x in access.elements for name in registers(x)]
-        if (values.placed(k) | values.decided_by(k)) & BLOCK or not values.read_at(k, stored) & BLOCK:
+        place = registers(i.operands[0])
+        if not by_several(k, stored) and not of_an_axis(k, place, stored):
             continue
         line = program.module.span(i).line
         names = ", ".join(sorted(_named(facts, program, program.origins.of(i.operands[0])))) or "a pointer"
         what = f"blocks store values of their own to one place of {names}"
         found.append(f"line {line}: {what}: which stays does not matter")
     return found
+
+
+#: What says which block of its cluster a block is; or which row of its grid it is in.
+_RANKS = ("%cluster_ctarank", "%cluster_ctaid.x", "%cluster_ctaid.y", "%cluster_ctaid.z")
+_ROWS = ("%ctaid.y", "%ctaid.z")
+
+
+def _by_rank(facts: PtxFacts, program: Program, values: Uniformity, k: int) -> bool:
+    """Whether several blocks come to an instruction: they do by their place in their cluster, or by their row
+    of the grid, and by nothing else that differs between blocks."""
+    flow, body = program.flow, program.body
+    work = [(p.name, at) for p, at, _ in BranchBounds(flow, lambda op, at: None).decisions(k)]
+    seen, named = set(work), set[str]()
+    while work:
+        name, at = work.pop()
+        if not values.read_at(at, [name]) & BLOCK:
+            continue
+        writer = flow.versions.writer[flow.versions.read(name, at)]
+        if writer < 0 or body[writer].op not in INTEGERS:
+            return False
+        named |= {op.name for op in body[writer].operands if isinstance(op, Special)}
+        more = {(x, writer) for x in sources(body[writer])} - seen
+        seen |= more
+        work += more
+    where = named.intersection((*_RANKS, *_ROWS))
+    if not where or any(x.startswith(("%ctaid", "%clusterid")) for x in named - where):
+        return False
+    numbers = [e for e in facts.grid if isinstance(e, int)]
+    clusters = len(numbers) < len(facts.grid) or prod(numbers) > prod(facts.cluster or (1,))
+    return facts.grid[0] != 1 if where.intersection(_ROWS) else clusters
+
+
+def _of_several(facts: PtxFacts, flow: Flow, k: int, place: Iterable[str], stored: Iterable[str]) -> bool:
+    """Whether some axis along which a stored value differs has several blocks, and does not say where."""
+    extents = dict(zip("xyz", facts.grid, strict=True))
+    return any(extents[axis] != 1 for axis in left_out(flow, k, place, stored))
 
 
 def of_the_grid_before(program: Program) -> list[str]:

@@ -40,9 +40,10 @@ MOST_COMPARED, LARGEST_COMPARED = 4, 4096
 Check = Callable[[CheckTask, Mapping[str, int]], KernelReport]
 
 
-def refuted_early(k: CheckTask, check: Check) -> dict[str, int] | None:
+def refuted_early(k: CheckTask, check: Check, *, several: bool = True) -> dict[str, int] | None:
     """Small numbers for the open sizes that refute the kernel; None if none were found.
 
+    ``several``: also those at which tiles take several turns, and those that the text compares with.
     ``check``: of the kernel with numbers for its open sizes, by the judge of small launches, if there is one.
     """
     judge = k.checker.early
@@ -71,7 +72,8 @@ def refuted_early(k: CheckTask, check: Check) -> dict[str, int] | None:
     pairs = PAIRS if len(ranges) > 1 else PAIRS[:2]
     beyond = [x for c in _compared(k.function) for x in (c, c + 1)]
     turns = 2 * prod(k.facts.block or ()) + 1
-    for pair in (*pairs, *((x, x) for x in (*beyond, turns))):
+    larger = [(x, x) for x in (*beyond, turns)] if several else []
+    for pair in (*pairs, *larger):
         numbers = zip(ranges.items(), cycle(pair), strict=False)
         values = {n: min(max(number, low), high) for (n, (low, high)), number in numbers}
         if not wrong(values):

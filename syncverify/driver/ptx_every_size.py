@@ -43,6 +43,7 @@ from syncverify.frontends.ptx.analysis.counted_blocks import (
     unfenced_count,
 )
 from syncverify.frontends.ptx.compile.program import Program
+from syncverify.frontends.ptx.exec.tables import layout
 from syncverify.frontends.ptx.launch.facts import VARIABLE
 from syncverify.frontends.ptx.launch.small_sizes import edge_sizes, largest_sizes, small_sizes
 from syncverify.frontends.ptx.launch.steering_sizes import lane_conditions, meeting_sizes, steering_sizes
@@ -85,11 +86,16 @@ def for_every_size(
     if report.verdict is not Verdict.UNKNOWN or k.checker.prove is None or k.facts.block is None:
         return _smallest(k, report)
     start = time.perf_counter()
-    early = refuted_early(k, check_at)
+    unwritten = Cause.UNWRITTEN in causes_of(report.reason)  # no size writes the address
+    placed = None if unwritten else _proved_by_places(k)
+    early = refuted_early(k, check_at, several=placed is None)
     if early is not None and (wrong := check_at(k, early)).verdict is Verdict.REFUTED:
         return replace(wrong, seconds=time.perf_counter() - start)
-    if Cause.UNWRITTEN in causes_of(report.reason):
-        return _smallest(k, report)  # no size writes the address
+    if placed is not None:
+        found = _outside(placed.task) or _proved(placed, report, 0.0)
+        return replace(found, seconds=report.seconds + time.perf_counter() - start)
+    if unwritten:
+        return _smallest(k, report)
     soon = ahead(k, report)
     if soon.verdict is not Verdict.UNKNOWN:
         return replace(soon, seconds=time.perf_counter() - start)
@@ -324,6 +330,23 @@ def _with_sizes_as_data(k: CheckTask) -> CheckTask | None:
     return k.abstracted(replace(k.abstraction, terms=terms, parameters_as_data=True))
 
 
+def _proved_by_places(k: CheckTask) -> Attempt | None:
+    """A proof with all sizes as data, where sizes place accesses to shared memory and no two of these race,
+    as their places between barriers show; None if there is none.
+
+    Sizes that decide where threads meet have to be terms, and that search may be long: it is not begun here.
+    """
+    program = compiled(k)[1]
+    assert k.facts.block is not None
+    shared = layout(program.module, program.function, None).shared
+    if program.handing is not None or not program.placed_by_sizes(k.facts.block, shared):
+        return None
+    task = _with_sizes_as_data(with_contents_as_data(k) if k.abstraction.shared_contents and steers(k) else k)
+    if task is None or task.abstraction.terms or (made := _tried(task)).verdict is not Verdict.PROVED:
+        return None
+    return made
+
+
 def _without_stored_values(k: CheckTask) -> CheckTask | None:
     """The same with what is only stored in shared memory as data, for numbers that each lane counts up make
     ever new states; None if there are no such numbers."""
@@ -335,13 +358,15 @@ def _without_stored_values(k: CheckTask) -> CheckTask | None:
 
 
 def _any_grid(k: CheckTask) -> CheckTask | None:
-    """The same launched with any number of CTAs, where the facts give it: what holds for every grid holds for
-    that one, and of blocks that are known by number each is another state. None if they do not give it."""
+    """The same launched with any number of CTAs up to that which the facts give: what holds for all of them
+    holds for that one, and of blocks that are known by number each is another state. More would let numbers
+    of blocks wrap, which is taken not to be. None if they give none."""
     any_ = (Var("grid.x"), Var("grid.y"), Var("grid.z"))
     x, y, z = (e if e == 1 or not isinstance(e, int) else v for e, v in zip(k.facts.grid, any_, strict=True))
     if (x, y, z) == k.facts.grid:
         return None
-    return k.launched(replace(k.facts, grid=(x, y, z), _cache={}))
+    most = tuple(v <= e for e, v in zip(k.facts.grid, any_, strict=True) if isinstance(e, int) and e > 1)
+    return k.launched(replace(k.facts, grid=(x, y, z), assume=(*k.facts.assume, *most), _cache={}))
 
 
 def _undecided(attempt: Attempt, report: KernelReport) -> bool:

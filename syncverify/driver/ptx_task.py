@@ -134,6 +134,7 @@ class EntryCode:
                 aligned=alignments(facts),
                 blocks_in_x=facts.grid[0] if isinstance(facts.grid[0], int) else None,
                 alone=facts.grid == (1, 1, 1),
+                given=not facts.symbols() and all(isinstance(e, int) for e in facts.grid),
                 turns=turns,
             )
 

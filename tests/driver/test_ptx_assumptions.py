@@ -30,10 +30,19 @@ END: ret;
         ("st.global.u32 [%rd2], %r2;", 64, False),  # one value
         ("st.global.u32 [%rd4], %r0;", 64, False),  # a place for each
         ("@!%p2 st.global.u32 [%rd2], %r0;", 64, False),  # one of the blocks
+        ("mov.u32 %r3, %ctaid.y; st.global.u32 [%rd4], %r3;", (4, 3), True),  # all of a column share a place
+        ("mov.u32 %r3, %ctaid.y; st.global.u32 [%rd4], %r3;", (4, 1), False),
+        (
+            "mov.u32 %r3, %ctaid.y; mad.wide.u32 %rd4, %r3, 64, %rd4; st.global.u32 [%rd4], %r3;",
+            (4, 3),
+            False,
+        ),
+        ("mov.u32 %r3, %ctaid.y; setp.eq.u32 %p2, %r3, 0; @%p2 st.global.u32 [%rd4], %r3;", (4, 3), False),
+        ("mov.u32 %r3, %ctaid.y; st.global.u32 [%rd4], %r2;", (4, 3), False),
     ],
 )
-def test_values_of_blocks_at_one_place(store: str, grid: int, said: bool) -> None:
-    facts = {"kernel": {"k": {"block": [32], "grid": [grid]}}}
+def test_values_of_blocks_at_one_place(store: str, grid: int | tuple[int, int], said: bool) -> None:
+    facts = {"kernel": {"k": {"block": [32], "grid": [grid] if isinstance(grid, int) else [*grid]}}}
     (report,) = syncverify.check(COMMON.replace("STORE", store), facts=facts, replay=False, advice=False)
     assert str(report.verdict) == "proved"
     assert any("which stays does not matter" in x for x in report.assumptions) is said

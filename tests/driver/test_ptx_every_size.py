@@ -170,3 +170,29 @@ def test_what_is_read_exactly_is_proved_where_bounds_exclude_it(what: str) -> No
 def test_a_size_that_is_read_exactly_rests_on_nothing(what: str) -> None:
     condition, assume = EXACT[what]
     assert met(condition, assume).verdict is Verdict.REFUTED
+
+
+MANY_BLOCKS = """.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k()
+{
+.reg .pred %p<4>; .reg .b32 %r<8>;
+.shared .align 4 .b32 s;
+mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; setp.eq.u32 %p1, %r0, 0;
+@%p1 st.shared.u32 [s], 0;
+bar.sync 0;
+shl.b32 %r2, %r1, 15; add.s32 %r2, %r2, %r0; setp.lt.s32 %p2, %r2, -2147483647;
+@%p2 st.shared.u32 [s], %r0;
+ld.shared.u32 %r3, [s];
+ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("blocks", "proved"), [(65_536, True), (70_000, False)])
+def test_numbers_of_blocks_that_leave_their_register_are_not_taken_to_fit(blocks: int, proved: bool) -> None:
+    # 65536 << 15 is -2**31: the first thread of that block stores beside the loads
+    facts = {"kernel": {"k": {"block": [32], "grid": [blocks]}}}
+    (report,) = syncverify.check(MANY_BLOCKS, facts=facts, replay=False, advice=False)
+    assert (str(report.verdict) == "proved") is proved

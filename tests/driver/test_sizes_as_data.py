@@ -83,7 +83,7 @@ def report(*assume: str, **changes: str) -> KernelReport:
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """No other attempt decides."""
     monkeypatch.setattr(ptx_every_size, "_tried", tried_as_data)
-    monkeypatch.setattr(ptx_every_size, "refuted_early", lambda *_: None)
+    monkeypatch.setattr(ptx_every_size, "refuted_early", lambda *_, **__: None)
 
 
 @pytest.mark.usefixtures("alone")

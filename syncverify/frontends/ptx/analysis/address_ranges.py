@@ -19,6 +19,7 @@ from syncverify.frontends.ptx.analysis.branch_bounds import NOTHING, Bounds, Bra
 from syncverify.frontends.ptx.analysis.induction import Induction
 from syncverify.frontends.ptx.analysis.interval_rules import WORD, Interval, Known, one, result, union
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.isa.accesses import from_outside
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Reg, Special, Sym
 from syncverify.frontends.ptx.syntax.operands import sources
 from syncverify.frontends.ptx.syntax.types import kind, width
@@ -214,6 +215,8 @@ class AddressRanges:
             elif self.flow.body[k].op == "ld":  # what was kept in local memory may be such a place
                 outside = {"global", "shared", "shared::cta", "shared::cluster"} & set(self.flow.body[k].mods)
                 found[v] = [] if outside else [_PLACE], False
+            elif from_outside(self.flow.body[k]):
+                found[v] = [], False
             else:
                 i = self.flow.body[k]
                 named = any(isinstance(y, Sym) and y.name in self.shared for y in i.operands[1:])
@@ -301,7 +304,7 @@ class AddressRanges:
 
 def _loads(i: Instr, *, parameters: bool) -> bool:
     """Whether an instruction brings data; ``parameters``: of these, too."""
-    return i.op in ("ld", "ldu", "atom") and (parameters or "param" not in i.mods)
+    return from_outside(i) and (parameters or "param" not in i.mods)
 
 
 def _positive(x: Known) -> TypeGuard[Interval]:

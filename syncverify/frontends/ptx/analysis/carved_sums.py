@@ -14,12 +14,12 @@ from functools import reduce
 
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.flow.use_def import behind
+from syncverify.frontends.ptx.isa.accesses import from_outside
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Reg, Special, Sym
 from syncverify.frontends.ptx.syntax.operands import sources
 from syncverify.frontends.ptx.syntax.types import kind, width
 
 _WORD = 1 << 32
-_LOADS = frozenset({"ld", "ldu", "atom"})
 #: The place of a number's sign.
 _SIGN = 31
 #: Units by which a rounded size may grow at once.
@@ -173,12 +173,12 @@ class Sums:
         """Whether a parameter goes into what a version holds."""
         writers = map(self.flow.versions.writer.__getitem__, behind(self.flow, [v], _but_loads))
         made = (self.flow.body[k] for k in writers if k >= 0)
-        return any(i.op in _LOADS and "param" in i.mods for i in made)
+        return any(i.op == "ld" and "param" in i.mods for i in made)
 
 
 def _but_loads(i: Instr) -> Sequence[str]:
     """The registers that go into what an instruction makes, where it loads nothing."""
-    return () if i.op in _LOADS else sources(i)
+    return () if from_outside(i) else sources(i)
 
 
 def _of_words(i: Instr) -> bool:

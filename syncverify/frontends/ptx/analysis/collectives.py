@@ -265,7 +265,7 @@ class Collectives:
 
     def _changes(self, of: Instr, i: Instr) -> bool:
         """Whether an instruction writes the mask or the guard of a collective."""
-        mask = of.operands[-1]
+        mask = self._mask(of)
         asked = {of.guard.name if of.guard is not None else "", mask.name if isinstance(mask, Reg) else ""}
         return not asked.isdisjoint(results(i))
 

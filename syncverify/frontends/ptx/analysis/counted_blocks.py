@@ -41,11 +41,21 @@ def unfenced_count(
             return k
         if not _releases(body[a]) and reaches(flow, k, a, lambda j: is_wide_fence(body[j])):
             return k
-        own = flow.controllers()[flow.block_of[k]] == flow.controllers()[flow.block_of[a]]
-        alone = own and bool(flow.controllers()[flow.block_of[a]])
-        if not alone and reaches(flow, k, a, lambda j: is_barrier(body[j])):
+        if not _by_the_same(flow, k, a) and reaches(flow, k, a, lambda j: _is_waited_at(body[j])):
             return k
     return None
+
+
+def _by_the_same(flow: Flow, k: int, a: int) -> bool:
+    """Whether the threads that execute a write, and not all do, are those that count."""
+
+    def guard(n: int) -> tuple[int, bool] | None:
+        i = flow.body[n]
+        return None if i.guard is None else (flow.versions.read(i.guard.name, n), i.negated)
+
+    above = flow.controllers()
+    decided = bool(above[flow.block_of[a]]) or guard(a) is not None
+    return decided and above[flow.block_of[k]] == above[flow.block_of[a]] and guard(k) == guard(a)
 
 
 def unacquired_read(
@@ -59,7 +69,9 @@ def unacquired_read(
         if _wide(body[a], {"acquire", "acq_rel"}):
             continue
         plain = (r for r in reads if not semantics(body[r]) & Flag.STRONG)
-        found = next((r for r in plain if reaches(flow, a, r, lambda j: is_wide_fence(body[j]))), None)
+        found = next(
+            (r for r in plain if reaches(flow, a, r, lambda j: is_wide_fence(body[j], "release"))), None
+        )
         if found is not None:
             return found
     return None
@@ -157,8 +169,8 @@ def counting_alone(flow: Flow, origins: Origins) -> frozenset[int]:
         if _global(i) and any(isinstance(op, Mem) for op in i.operands):
             of[k] = origins.of(_place(i))
     counts = [k for k in of if _counts(body[k]) and of[k] and ANYWHERE not in of[k]]
-    resets = {k for k in of if _resets(body[k])}
-    rest = [of[k] for k in of if k not in counts and k not in resets]
+    zeroed = {k for k in of if resets(body[k])}
+    rest = [of[k] for k in of if k not in counts and k not in zeroed]
     return frozenset(k for k in counts if not any(_meet(of[k], x) for x in rest))
 
 
@@ -166,7 +178,8 @@ def _counts(i: Instr) -> bool:
     return i.op == "atom" and not {"add", "inc"}.isdisjoint(i.mods) and isinstance(i.operands[2], Imm)
 
 
-def _resets(i: Instr) -> bool:
+def resets(i: Instr) -> bool:
+    """Whether an instruction sets a counter back to 0."""
     return i.op == "st" and isinstance(i.operands[1], Imm) and i.operands[1].value == 0
 
 
@@ -213,10 +226,19 @@ def is_barrier(i: Instr) -> bool:
     return i.op in _BARRIERS and i.guard is None
 
 
-def is_wide_fence(i: Instr) -> bool:
-    """Whether all threads that come to an instruction order their accesses for all threads of the device."""
+def _is_waited_at(i: Instr) -> bool:
+    """Whether all threads that come to an instruction wait for others of the block there, and not for those
+    of a warp alone: a register may number a barrier of few threads."""
+    few = "warp" in i.mods or "arrive" in i.mods
+    number = i.operands[1:2] if "red" in i.mods else i.operands[:1]
+    return is_barrier(i) and not few and all(isinstance(op, Imm) for op in number)
+
+
+def is_wide_fence(i: Instr, other: str = "acquire") -> bool:
+    """Whether all threads that come to an instruction order their accesses for all threads of the device, and
+    not in the ``other`` direction alone: a fence that acquires publishes nothing."""
     strong = i.op == "membar" or (i.op == "fence" and "proxy" not in i.mods)
-    return strong and i.guard is None and not _WIDE.isdisjoint(i.mods)
+    return strong and i.guard is None and other not in i.mods and not _WIDE.isdisjoint(i.mods)
 
 
 def _releases(i: Instr) -> bool:
@@ -253,6 +275,7 @@ __all__ = [
     "only_counts",
     "reaches",
     "read_by_the_last",
+    "resets",
     "steering_counts",
     "unacquired_read",
     "unfenced_count",

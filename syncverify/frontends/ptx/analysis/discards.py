@@ -49,7 +49,7 @@ def _hands_over(i: Instr) -> bool:
     """Whether what comes before an instruction may be known to other threads by it."""
     writes = any(Use.WRITES & t.use for t in touches(i))
     strong = writes and bool(semantics(i) & (Flag.STRONG | Flag.RELEASE) or "memory atomic" in effects(i))
-    return strong or not effects(i).isdisjoint(_MEET)
+    return strong or "sync" in i.mods or not effects(i).isdisjoint(_MEET)
 
 
 def _following(flow: Flow, k: int) -> set[int]:

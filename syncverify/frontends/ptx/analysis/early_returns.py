@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.isa.accesses import Use, from_outside, touches
 from syncverify.frontends.ptx.isa.participants import by_all_lanes
 from syncverify.frontends.ptx.syntax.nodes import Instr
 from syncverify.frontends.ptx.syntax.operands import computed_from, is_poll, results, sources
@@ -58,7 +59,8 @@ def _waits(flow: Flow, loop: Collection[int]) -> bool:
 
 
 def _is_polled(i: Instr) -> bool:
-    return i.op == "atom" or is_poll(i) or (i.op in ("ld", "ldu") and not _STRONG.isdisjoint(i.mods))
+    answers = any(t.use is Use.BOTH for t in touches(i)) or not _STRONG.isdisjoint(i.mods)
+    return is_poll(i) or (from_outside(i) and answers)
 
 
 def _before(flow: Flow, blocks: Collection[int]) -> set[int]:

@@ -5,8 +5,8 @@ others write, nothing orders the two: such accesses are followed in a second att
 proves (docs/decisions/words-of-several-blocks.md). Strong accesses, atomics among them, do not race with one
 another.
 
-Where nothing is released either, only places made of one pointer and numbers count: a host may rule out the
-strides by which others overlap.
+Where nothing is released either, only places made of one pointer and numbers count. A host may rule out the
+strides by which others overlap, so that parameters count in launches alone whose sizes all have numbers.
 
 *Example.* ``part[blockIdx.x] = x;`` and, by the first block, ``for (b = 0; b < blocks; ++b) a += part[b];``
 """
@@ -45,11 +45,17 @@ def released_unseen(flow: Flow) -> int | None:
 
 
 def exchanged(
-    flow: Flow, generic: Mapping[int, bool], handing: HandOver | None, origins: Origins
+    flow: Flow,
+    generic: Mapping[int, bool],
+    handing: HandOver | None,
+    origins: Origins,
+    *,
+    sized: bool = False,
 ) -> HandOver | None:
     """The accesses and copies by which blocks may race, where nothing waits; None where there are none.
 
-    ``generic``: as for ``hand_over``, which found ``handing``.
+    ``generic``: as for ``hand_over``, which found ``handing``. ``sized``: parameters have numbers, so that
+    strides say where accesses are.
     """
     if handing is not None and not all(_idle(flow, k) for k in handing.consumers):
         return None
@@ -58,7 +64,7 @@ def exchanged(
     releases = [k for k in _releases(flow) if scope_of(flow.body[k]) >= Scope.GPU]
     placed = list(_placed(flow, generic, origins))
     if not releases:
-        placed = [x for x in placed if _of_numbers(flow, x)]
+        placed = [x for x in placed if _of_numbers(flow, x, sized=sized)]
     both = _contended(placed)
     through_map = None if both or releases else _through_map(flow)
     if not both and through_map is None:
@@ -103,10 +109,11 @@ def _placed(flow: Flow, generic: Mapping[int, bool], origins: Origins) -> Iterat
             yield k, use, found
 
 
-def _of_numbers(flow: Flow, placed: _Placed) -> bool:
-    """Whether the place of an access is made of one pointer and numbers."""
+def _of_numbers(flow: Flow, placed: _Placed, *, sized: bool) -> bool:
+    """Whether the place of an access is made of one pointer and numbers; parameters are, if ``sized``."""
     k, _, found = placed
-    return len(found) == 1 and _specials(flow, registers(_place(flow.body[k])), found) is not None
+    at = registers(_place(flow.body[k]))
+    return len(found) == 1 and _specials(flow, at, found, sized=sized) is not None
 
 
 #: What makes numbers of numbers, as far as places in global memory are made so.
@@ -124,8 +131,11 @@ def _through_map(flow: Flow) -> int | None:
     return k if by_block else None
 
 
-def _specials(flow: Flow, made_of: Iterable[str], pointer: frozenset[str]) -> frozenset[str] | None:
-    """The special registers that go into a place, beside a pointer; None where a size or data does, too."""
+def _specials(
+    flow: Flow, made_of: Iterable[str], pointer: frozenset[str], *, sized: bool = False
+) -> frozenset[str] | None:
+    """The special registers that go into a place, beside a pointer; None where a size or data does, too.
+    ``sized``: sizes may."""
     writers: dict[str, list[Instr]] = {}
     for k in _executed(flow):
         for name in results(flow.body[k]):
@@ -137,7 +147,7 @@ def _specials(flow: Flow, made_of: Iterable[str], pointer: frozenset[str]) -> fr
             continue
         seen.add(name)
         for i in writers.get(name, ()):
-            if i.op == "ld" and "param" in i.mods and _parameter(i) in pointer:
+            if i.op == "ld" and "param" in i.mods and (sized or _parameter(i) in pointer):
                 continue
             if i.op not in _MADE:
                 return None

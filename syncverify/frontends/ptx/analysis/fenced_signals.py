@@ -54,7 +54,7 @@ def with_fenced_signals(function: Function) -> tuple[Function, list[int]]:
 
 def _is_fence(i: Instr) -> bool:
     orders = i.op in ("fence", "membar") and i.mods[0] not in ("proxy", "mbarrier_init")
-    return orders and i.guard is None
+    return orders and i.guard is None and "acquire" not in i.mods  # such a one publishes nothing
 
 
 def _signals(i: Instr) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -14,6 +14,7 @@ from syncverify.frontends.ptx.decode.memory import Access
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Special
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
+from syncverify.frontends.ptx.values.register_values import WARP
 from syncverify.model.events import ThreadClass
 
 ACROSS = frozenset({"shfl", "vote", "redux", "match"})
@@ -138,7 +139,8 @@ def _numbers(flow: Flow, whole: Slice, elected: set[str]) -> set[str]:
             i = flow.body[k]
             passes_on = i.op in ACROSS and not elected.isdisjoint(sources(i))
             number = [x for x in results(i)[:1] if flow.function.registers.get(x) != "pred"]
-            new = number if i.op == "elect" else results(i) if passes_on or found & {*sources(i)} else ()
+            comes = passes_on or not found.isdisjoint((*sources(i), *_left_for(i)))
+            new = number if i.op == "elect" else [*results(i), *_leaves(i)] if comes else ()
             if not found.issuperset(new):
                 found.update(new)
                 changed = True
@@ -222,20 +224,45 @@ def _tainted(
         for k in whole.pure:
             i = flow.body[k]
             new = {*starts(i)} - found
-            if not _uniform(i) and i.op != "elect" and not found.isdisjoint(sources(i)):
-                new |= {x for x in results(i) if differs is None or differs(x)} - found
+            if not _uniform(i) and i.op != "elect" and not found.isdisjoint((*sources(i), *_left_for(i))):
+                new |= {x for x in results(i) if differs is None or differs(x)}
+                new.update(_leaves(i))
             if differs is not None and not found.isdisjoint(guards(flow.block_of[k])):
-                new |= {*results(i)} - found
+                new.update(results(i), _leaves(i))
+            new -= found
             if new:
                 found |= new
                 changed = True
     return found
 
 
+#: What instructions leave for others beside registers: the carry, and the memory of a thread.
+_CARRY, _MEMORY = "%carry", "%memory"
+_CARRIED = frozenset({"addc", "subc", "madc"})
+#: State spaces that are no thread's own.
+_OF_OTHERS = frozenset({"shared", "shared::cta", "shared::cluster", "global", "const"})
+
+
+def _leaves(i: Instr) -> Iterator[str]:
+    """What an instruction writes beside registers that later ones of the same thread may read."""
+    if "cc" in i.mods:
+        yield _CARRY
+    if i.op == "st" and _OF_OTHERS.isdisjoint(i.mods):
+        yield _MEMORY
+
+
+def _left_for(i: Instr) -> Iterator[str]:
+    """What an instruction reads of that."""
+    if i.op in _CARRIED:
+        yield _CARRY
+    if i.op in ("ld", "ldu") and _OF_OTHERS.isdisjoint(i.mods):
+        yield _MEMORY
+
+
 def _uniform(i: Instr) -> bool:
-    """Every lane gets the same, whatever lanes put in."""
+    """Every lane gets the same, whatever lanes put in: of ``shfl.idx`` if its segment is the warp."""
     if i.op == "shfl":
-        return "idx" in i.mods and len(i.operands) > 3 and all(isinstance(x, Imm) for x in i.operands[2:4])
+        return "idx" in i.mods and isinstance(i.operands[2], Imm) and i.operands[3] == Imm(WARP - 1)
     return i.op in ("vote", "redux")
 
 

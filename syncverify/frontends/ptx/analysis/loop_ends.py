@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from syncverify.frontends.ptx.analysis.interval_rules import Interval, Known
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.flow.graph import jumps_back
+from syncverify.frontends.ptx.isa.accesses import computes
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Operand, Reg, Special
 from syncverify.frontends.ptx.syntax.operands import sources
 from syncverify.frontends.ptx.syntax.types import kind, width
@@ -28,11 +29,6 @@ _UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 #: Instructions that compute alike in each turn, whatever the turn is.
 _PURE = frozenset(
     "mov add sub mul mad min max shl shr and or xor not cvt neg abs bfe selp setp div rem cvta".split()
-)
-#: Instructions whose results no launch fact gives.
-_DATA = frozenset(
-    "ldu atom shfl vote match redux mbarrier bar barrier tex tld4 suld ldmatrix wmma mma wgmma call "
-    "activemask elect".split()
 )
 #: Special registers that hold another value each time.
 _CLOCKS = ("%clock", "%globaltimer")
@@ -118,7 +114,8 @@ class _Loop:
                 work += [m for _, m in versions.merged(v)]
                 continue
             i = self.flow.body[writer]
-            if i.op in _DATA or (i.op == "ld" and "param" not in i.mods) or _asks_a_clock(i):
+            given = i.op == "ld" and "param" in i.mods
+            if not (given or computes(i)) or _asks_a_clock(i):
                 return True
             kept = () if i.guard is None else (versions.name[v],)
             work += [versions.read(name, writer) for name in (*kept, *sources(i))]

@@ -11,7 +11,10 @@ The three stores fall into one interval between barriers (``barrier_intervals``)
 *Proof.* Two threads come to the same barriers. So two accesses with no barrier between are in one interval,
 from one barrier on. What ``thread_terms`` says of the places holds of both threads there, with one name for
 what both hold alike: parameters, numbers of blocks, and what merged before the interval, or once in it. That
-these places meet is refuted by the solver for each pair, one of which stores. ∎
+these places meet is refuted by the solver for each pair, one of which stores.
+
+A loop that the interval enters again, by its branches back alone, has gone round once more since than
+before. A join that it enters once was come to from a block that ends in it. ∎
 
 That no number which places an access wraps, or is divided by 0, is assumed. Where more accesses
 come apart if no parameter is below 0, so is that.
@@ -24,13 +27,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import combinations, combinations_with_replacement
+from math import gcd
 
 from syncverify.frontends.ptx.analysis.barrier_intervals import BarrierInterval, BarrierIntervals
 from syncverify.frontends.ptx.analysis.thread_terms import Facts, ThreadTerms, all_of, either, written
 from syncverify.frontends.ptx.decode.memory import Access, decode_place
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.values.polynomials import Polynomial, Product
-from syncverify.ir.expr import Expr, Unary, Var, names
+from syncverify.ir.expr import Expr, Int, Unary, Var, names
 from syncverify.model.events import Ev
 
 #: Accesses to one array, pairs that are asked about, and lemmas on products for one of them, at most.
@@ -66,6 +70,7 @@ class PlacesBetweenBarriers:
         self._intervals = BarrierIntervals(flow)
         self._asked: dict[int, SizedAccess | None] = {}
         self._positive = False
+        self._whole = True  # no access was found that is in no group, beside others in one
 
     def of(self, k: int) -> SizedAccess | None:
         """The group of an access; None: it is in none."""
@@ -83,6 +88,11 @@ class PlacesBetweenBarriers:
         at = self._at(interval, k, "1", facts)
         (array,) = (name for name in at.place.names if name.startswith("&"))
         return self._contradict(facts, [*at.given, written(at.place) < Var(array)])
+
+    @property
+    def covers(self) -> bool:
+        """Whether there are arrays in which sizes place accesses, and all accesses to them are in groups."""
+        return bool(self._found) and self._whole
 
     @cached_property
     def _accesses(self) -> dict[int, Access]:
@@ -109,7 +119,9 @@ class PlacesBetweenBarriers:
             apart = self._apart(by_array[name], positive=False)
             more = apart if len(apart) == len(by_array[name]) else self._apart(by_array[name], positive=True)
             positive = len(more) > len(apart)
-            found |= dict.fromkeys(more if positive else apart, SizedAccess(n, name[1:], positive))
+            grouped = more if positive else apart
+            self._whole = self._whole and len(grouped) == len(by_array[name])
+            found |= dict.fromkeys(grouped, SizedAccess(n, name[1:], positive))
         return found
 
     def _apart(self, accesses: Sequence[int], *, positive: bool) -> list[int]:
@@ -150,7 +162,25 @@ class PlacesBetweenBarriers:
         for tag in ("1", "2"):
             for n in axes:
                 ThreadTerms(self.flow, self.block, tag, lambda v: None, facts).thread(n)
-        return self._contradict(facts, [*one.given, *other.given, differ, *meet])
+        rows = [*_rows(one.place, other.place), *self._next_turns(interval, facts)]
+        return self._contradict(facts, [*one.given, *other.given, differ, *meet, *rows])
+
+    def _leads_on(self, interval: BarrierInterval, block: int) -> bool:
+        """Whether a thread may come to the end of a block in an interval, which may begin there."""
+        last = self.flow.blocks[block].hi - 1
+        return last in interval.inside or last == interval.start
+
+    def _next_turns(self, interval: BarrierInterval, facts: Facts) -> Iterator[Expr]:
+        """Of loops that the interval enters again, and not from outside: there is one turn more since."""
+        flow = self.flow
+        for v, block in enumerate(flow.versions.block):
+            since, before = f"turns since {v}", f"turns before {v}"
+            if not (facts.said(since) and facts.said(before)):
+                continue
+            way = self._intervals.after(interval.start, block)
+            ways = [p for p in flow.blocks[block].pred if self._leads_on(way, p)]
+            if interval.start >= 0 and ways and all(flow.dominates(block, p) for p in ways):
+                yield Var(since).eq(Var(before) + 1)
 
     def _contradict(self, facts: Facts, given: Sequence[Expr]) -> bool:
         """Whether nothing holds of the names that is given."""
@@ -170,7 +200,11 @@ class PlacesBetweenBarriers:
             when = self._merged_when(interval.start, self.flow.versions.block[v], k)
             return None if when is None else f"{when} {v}"
 
-        terms = ThreadTerms(self.flow, self.block, tag, named, facts)
+        def led(block: int, join: int) -> bool:
+            here = self._leads_on(interval, block)
+            return here or self._merged_when(interval.start, join, k) != "since"
+
+        terms = ThreadTerms(self.flow, self.block, tag, named, facts).arrived(self.flow.block_of[k], led)
         address = self._accesses[k].address
         place = terms.of(address.base, k) + Polynomial.of(address.offset)
         return _At(place, tuple(terms.given(k)))
@@ -217,6 +251,34 @@ def _lemmas(facts: Facts, known: Sequence[Expr]) -> list[Expr]:
         for factor in sorted(set(p) & set(q)):
             found += _compared(p, q, factor)
     return found[: _LEMMAS * 4]
+
+
+def _rows(a: Polynomial, b: Polynomial) -> Iterator[Expr]:
+    """How the rows of two places compare: what a size is multiplied by in each, which are sums.
+
+    With ``a = 2 (t + 16 u) r + x`` they are ``t + 16 u``: in a row above, ``2 r`` is added once more.
+    """
+    for factor in sorted(name for name in a.names & b.names if not name.startswith(("1.", "2.", "&"))):
+        one, other = (_times(x, factor) for x in (a, b))
+        if not one.names and not other.names:
+            continue
+        by = gcd(*one.terms.values(), *other.terms.values())
+        x, y = (written(Polynomial({p: k // by for p, k in r.terms.items()})) for r in (one, other))
+        v, w = (written(r * Polynomial.of(factor)) for r in (one, other))
+        n = Var(factor)
+        yield _implied([n >= 0, x + 1 <= y], v + Int(by) * n <= w)
+        yield _implied([n >= 0, y + 1 <= x], w + Int(by) * n <= v)
+        yield _implied([x.eq(y)], v.eq(w))
+
+
+def _times(x: Polynomial, factor: str) -> Polynomial:
+    """What a name is multiplied by in a place."""
+    rows: dict[Product, int] = {}
+    for p, k in x.terms.items():
+        if p.count(factor) == 1 and len(p) > 1:
+            rest = tuple(name for name in p if name != factor)
+            rows[rest] = rows.get(rest, 0) + k
+    return Polynomial(rows)
 
 
 def _compared(p: Product, q: Product, factor: str) -> list[Expr]:

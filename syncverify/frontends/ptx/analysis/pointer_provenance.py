@@ -8,14 +8,13 @@ from functools import cached_property
 
 from syncverify.frontends.ptx.analysis.shared_pointers import parameter_pointers
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.isa.accesses import computes, from_outside
 from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Mem, Not, Operand, Reg, Sym, Vector
 from syncverify.frontends.ptx.syntax.operands import computed_from, registers, results, sources
 
 ANYWHERE = "*"
-#: What brings words from memory, or from elsewhere.
-_LOADS = frozenset({"ld", "ldu", "atom", "call"})
 #: What no pointer is made of.
-_NO_POINTER = frozenset({"setp", "set", "popc", "clz", "bfind", "vote", "match", "redux"})
+_NO_POINTER = frozenset({"setp", "set", "popc", "clz", "bfind", "vote", "match"})
 #: The lowest bits of an address, below this, tell nothing of where it leads.
 _LOW_BITS = 1 << 12
 #: What adds an index to a pointer.
@@ -90,11 +89,11 @@ class _Words:
         while grown:
             grown = False
             for i in self._instructions:
-                found = _half_of_parameter(i) & self.bases if i.op in _LOADS else self._read(i)
+                found = _half_of_parameter(i) & self.bases if from_outside(i) else self._read(i)
                 if not found and self._puts_loaded_half(i):
                     found = {ANYWHERE}
                 for name in results(i) if found else ():
-                    if self._is_wide(name) and i.op in _LOADS:
+                    if self._is_wide(name) and from_outside(i):
                         continue
                     known = self.whole.get(name, set()) | more.get(name, set())
                     if not self._is_wide(name):
@@ -116,9 +115,9 @@ class _Words:
     def _loaded(self) -> frozenset[str]:
         """Registers that loaded words of 32 bits and less go into."""
         body = self.flow.body
-        loads = (i for i in body if i.op in ("ld", "ldu") and "param" not in i.mods)
+        loads = (i for i in body if from_outside(i) and "param" not in i.mods)
         words = {n for i in loads for n in results(i) if not self._is_wide(n)}
-        return computed_from(words, [i for i in body if i.op not in _LOADS]) if self._shifts else frozenset()
+        return computed_from(words, [i for i in body if not from_outside(i)]) if self._shifts else frozenset()
 
     @cached_property
     def _shifts(self) -> bool:
@@ -126,7 +125,7 @@ class _Words:
 
     @cached_property
     def _instructions(self) -> list[Instr]:
-        apart = (i for i in self.flow.body if i.op not in _LOADS or _half_of_parameter(i) & self.bases)
+        apart = (i for i in self.flow.body if not from_outside(i) or _half_of_parameter(i) & self.bases)
         return [i for i in apart if i.op not in _NO_POINTER and not _keeps_low_bits(i)]
 
     def _read(self, i: Instr) -> set[str]:
@@ -193,7 +192,7 @@ def _without_pointer(flow: Flow) -> frozenset[str]:
     for k, i in enumerate(flow.body):
         of = [n for op in i.operands[1:] if not isinstance(op, Vector) for n in registers(op)]
         wide = [name for name in results(i) if name not in found]
-        if of and wide and i.op not in ("ld", "ldu", "atom"):
+        if of and wide and not from_outside(i):
             made.append((k, wide, of))
     grown = -1
     while grown != len(found):
@@ -249,8 +248,6 @@ def _of_halves(i: Instr, halves: Mapping[str, list[Operand]]) -> list[Reg | str]
 
 def _inputs(i: Instr, fine: bool, places: Mapping[str, Sym]) -> list[Reg | str]:
     """What an instruction's result is computed from: registers, and names of variables and parameters."""
-    if i.op in ("atom", "shfl", "call"):
-        return [ANYWHERE]
     if i.op in ("ld", "ldu"):
         m = i.operands[1]
         if "param" not in i.mods or not isinstance(m, Mem):
@@ -261,6 +258,8 @@ def _inputs(i: Instr, fine: bool, places: Mapping[str, Sym]) -> list[Reg | str]:
         if fine:
             return [ANYWHERE]  # at a place that is not known
         operands: Sequence[Operand] = (m.base,)
+    elif not computes(i):
+        return [ANYWHERE]
     else:
         operands = [o.reg if isinstance(o, Not) else o for o in i.operands[1:]]
     return [o if isinstance(o, Reg) else o.name for o in operands if isinstance(o, Reg | Sym)]

@@ -19,7 +19,7 @@ from syncverify.frontends.ptx.decode.global_access import GlobalSpin
 from syncverify.frontends.ptx.decode.memory import Access
 from syncverify.frontends.ptx.decode.shared_flags import SharedTurn
 from syncverify.frontends.ptx.flow.control_flow import Flow
-from syncverify.frontends.ptx.isa.accesses import harmless
+from syncverify.frontends.ptx.isa.accesses import computes, harmless
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Sym
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 from syncverify.model.events import Ev
@@ -154,7 +154,7 @@ class _Variables:
                     found = self.names.setdefault(name, set())
                     more = {op.name for op in i.operands[1:] if isinstance(op, Sym)}
                     more = more.union(*(self.names.get(x, set()) for x in sources(i)))
-                    lost = i.op in _LOADS or not open_.isdisjoint(sources(i))
+                    lost = not computes(i) or not open_.isdisjoint(sources(i))
                     if not more <= found or (lost and name not in open_):
                         grown = True
                         found |= more
@@ -169,9 +169,6 @@ class _Variables:
 
     def known(self, name: str) -> set[str]:
         return self.names.get(name, set())
-
-
-_LOADS = frozenset({"ld", "ldu", "atom", "shfl", "call", "tex", "ldmatrix"})
 
 
 def global_polls(flow: Flow) -> list[int]:

@@ -13,6 +13,7 @@ from itertools import product
 
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.flow.use_def import behind
+from syncverify.frontends.ptx.isa.accesses import computes, effects, touches
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Label, Mem, Not, Operand, Reg, Special, Sym
 from syncverify.frontends.ptx.syntax.pure_operations import PLAIN, PURE
 from syncverify.frontends.ptx.syntax.types import kind, width
@@ -38,6 +39,12 @@ _COMPARED = {
 }
 #: By special register, the number that a thread has.
 Numbers = Mapping[str, int]
+
+
+def _loads_the_same(i: Instr) -> bool:
+    """Whether an instruction loads the same at equal addresses, in whatever block."""
+    mine = {"shared", "local"}
+    return effects(i) == {"memory read"} and all(t.space.partition("::")[0] not in mine for t in touches(i))
 
 
 @dataclass(frozen=True)
@@ -77,11 +84,8 @@ class ThreadNumbers:
             if k < 0:
                 continue
             i = self.flow.body[k]
-            if i.op in _EXCHANGES | {"atom", "call"} or any(
-                _special(op).startswith(names) for op in i.operands
-            ):
-                return True
-            if i.op in ("ld", "ldu") and not {"shared", "local"}.isdisjoint(i.mods):
+            special = any(_special(op).startswith(names) for op in i.operands)
+            if special or i.op in _EXCHANGES or not (computes(i) or _loads_the_same(i)):
                 return True
         return False
 

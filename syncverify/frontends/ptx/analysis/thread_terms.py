@@ -5,6 +5,16 @@
 Names are of numbers that the thread has of its own (``"1.x"`` for the number of thread 1 in its row), or that
 all threads of its block share. What an instruction makes of numbers is named by what it is made of, so it is
 one number wherever it is computed. A register that a loop moves on by one step ``s`` is ``first + s turns``.
+Behind the first turn holds what the branch back to the loop asked for, which compilers write at its end:
+
+    L: st.shared [i], x;  add.s32 i, i, 128;  setp.lt.s32 p, i, n;  @p bra L;      // turns = 0 or i < n
+
+**Claim.** What ``given`` says of an instruction holds of what its thread's registers held when it last came
+there. *Proof.* It says what branches asked for whose blocks lie on all ways there, or on all from the
+last time that the thread came to a join or a loop's head which does: one that may never be come to rules
+nothing out. A register that such a branch read is
+written again only ahead of that join, as each way from there to the instruction leads through it. What the
+loop writes has names of its own for the turn before, but for what was handed back to its head. ∎
 
 Numbers are whole. It is assumed that no sum or product of sizes, data or turns leaves its register,
 and that none is divided by 0; who asks says so. What constants and numbers of threads alone make is followed
@@ -39,6 +49,13 @@ _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 #: Of a merge in an interval between barriers: the name of its value if all threads hold one, else None.
 Named = Callable[[int], str | None]
 
+#: Whether a block may have led to a join that is named behind it.
+Led = Callable[[int, int], bool]
+
+
+def _any_way(block: int, join: int) -> bool:
+    return True
+
 
 @dataclass(slots=True)
 class Facts:
@@ -48,6 +65,10 @@ class Facts:
     quotients: dict[str, tuple[Polynomial, Polynomial]] = field(default_factory=dict)
     others: int = 0  # numbers without a name of their own
     _known: set[str] = field(default_factory=set)
+
+    def said(self, name: str) -> bool:
+        """Whether a name is known."""
+        return name in self._known
 
     def first(self, name: str) -> bool:
         """Whether a name is new, so that what holds of it is still to be said."""
@@ -77,7 +98,16 @@ class ThreadTerms:
 
     def __init__(self, flow: Flow, block: Sequence[int], tag: str, named: Named, facts: Facts) -> None:
         self.flow, self.block, self.tag, self.named, self.facts = flow, block, tag, named, facts
+        self._led: Led = _any_way
+        self._at: int | None = None
         self._held: dict[int, Polynomial] = {}
+        self._steps: dict[int, Polynomial] = {}  # by register of a loop's head, what each turn adds
+        self._turns: dict[int, Expr] = {}  # by head of a loop, how often it was gone round
+
+    def arrived(self, at: int, led: Led) -> ThreadTerms:
+        """Itself, of a thread that is in a block at that moment: it came through those that dominate it."""
+        self._at, self._led = at, led
+        return self
 
     # ------------------------------------------------------------ numbers
 
@@ -140,7 +170,7 @@ class ThreadTerms:
         parameter = launch_parameter(self.flow, i)
         if parameter is not None:
             return Polynomial.of(parameter)
-        types = [m for m in i.mods if m[1:].isdigit()]
+        types = [m for m in i.mods if any(c.isdigit() for c in m)]  # of halves, too
         whole = all(kind(m) in ("u", "s", "b") and width(m) > _HALF for m in types)
         if i.op not in PURE or not whole or len(i.operands) < 2 or not _LOSES.isdisjoint(i.mods):
             return self._leaf(v)
@@ -281,8 +311,28 @@ class ThreadTerms:
         name = next(iter(x.names))
         if self.facts.first(name):
             w = written(x)
-            self.facts.holds.append(either(*(w.eq(written(self.version(b, depth))) for b in sorted(first))))
+            came = self._at is not None and flow.dominates(here, self._at)  # another may never be come to
+            ways = [
+                all_of([w.eq(written(self.version(y, depth))), *(self._came(b, here, depth) if came else ())])
+                for y, b in sorted((y, b) for b, y in edges)
+            ]
+            self.facts.holds.append(either(*ways))
         return x
+
+    def _came(self, block: int, join: int, depth: int) -> Iterator[Expr]:
+        """What holds at a join because one block led there."""
+        flow, at = self.flow, block
+        if depth <= 0:
+            return
+        last, succ = flow.blocks[at].hi - 1, flow.blocks[at].succ
+        branch = flow.body[last]
+        if len(succ) == 2 and succ[0] != succ[1] and branch.op == "bra" and branch.guard is not None:
+            yield from self.decided(
+                branch.guard, last, holds=(succ[0] == join) != branch.negated, depth=depth
+            )
+        while at != flow.idom[join] and flow.idom[at] != at and flow.idom[at] >= 0:
+            yield from self._entered(at, depth)
+            at = flow.idom[at]
 
     def _counted(self, v: int, first: set[int], back: set[int], depth: int) -> Polynomial:
         """A number that each turn of a loop moves on by the same."""
@@ -298,7 +348,28 @@ class ThreadTerms:
         name = f"turns {next(iter(x.names))}"
         if self.facts.first(name):
             self.facts.holds.append(Var(name) >= 0)
+        every = self._turns.setdefault(self.flow.versions.block[v], Var(name))
+        if self.facts.first(f"{name} is {every}"):
+            self.facts.holds.append(every.eq(Var(name)))
+        self._steps[v] = step
         return self.version(next(iter(first)), depth) + Polynomial.of(name) * step
+
+    def step(self, v: int) -> Polynomial | None:
+        """What each turn of a loop adds to a register of its head, where it is one number."""
+        self.version(v)
+        return self._steps.get(v)
+
+    def before_the_end(
+        self, first: Polynomial, x: Polynomial, end: Polynomial, step: int, way: int
+    ) -> Iterator[Expr]:
+        """What goes from one number by steps, and has not been another yet, lies before that: if it began
+        there, a multiple of the step away. ``way``: whether it goes up, 1, or down, -1."""
+        away, left = (end - first).times(way), (end - x).times(way)
+        name = f"[{away.key} by {step}]".replace("*", "x")
+        whole, rest = Var(name), Var(f"{name}/")
+        if self.facts.first(name):
+            self.facts.holds += [written(away).eq(Int(step) * whole + rest), rest >= 0, rest < step]
+        yield either(written(away) <= 0, rest.ne(0), written(left) >= step)
 
     # ------------------------------------------------------------ conditions
 
@@ -308,16 +379,48 @@ class ThreadTerms:
         if i.guard is not None:
             yield from self.decided(i.guard, k, holds=not i.negated)
         at = flow.block_of[k]
+        yield from self._gone_round(at)
         while flow.idom[at] != at and flow.idom[at] >= 0:
-            above = flow.idom[at]
-            last = flow.blocks[above].hi - 1
-            branch = flow.body[last]
-            succ = flow.blocks[above].succ
-            if len(succ) == 2 and at in succ and branch.op == "bra" and branch.guard is not None:
-                others = (p for p in flow.blocks[at].pred if p != above and p in flow.reached)
-                if all(flow.dominates(at, p) for p in others):
-                    yield from self.decided(branch.guard, last, holds=(succ[0] == at) != branch.negated)
-            at = above
+            yield from self._entered(at)
+            yield from self._joined(at)
+            at = flow.idom[at]
+            yield from self._gone_round(at)
+
+    def _joined(self, at: int) -> Iterator[Expr]:
+        """What holds in a block to which several branches lead, for each of them."""
+        flow = self.flow
+        ahead = [p for p in flow.blocks[at].pred if p in flow.reached and not flow.dominates(at, p)]
+        if len(ahead) > 1:
+            ways = [list(self._came(p, at, _DEEPEST)) for p in ahead if self._led(p, at)]
+            if ways and all(ways):
+                yield either(*map(all_of, ways))
+
+    def _entered(self, at: int, depth: int = _DEEPEST) -> Iterator[Expr]:
+        """What holds in a block because the branch above leads to it, and no other way does."""
+        flow = self.flow
+        above = flow.idom[at]
+        last = flow.blocks[above].hi - 1
+        branch = flow.body[last]
+        succ = flow.blocks[above].succ
+        if len(succ) == 2 and at in succ and branch.op == "bra" and branch.guard is not None:
+            others = (p for p in flow.blocks[at].pred if p != above and p in flow.reached)
+            if all(flow.dominates(at, p) for p in others):
+                holds = (succ[0] == at) != branch.negated
+                yield from self.decided(branch.guard, last, holds=holds, depth=depth)
+
+    def _gone_round(self, head: int) -> Iterator[Expr]:
+        """What holds in a loop since its branches back: one was taken, or this is the first turn."""
+        flow = self.flow
+        tails = [b for b in flow.blocks[head].pred if b in flow.reached and flow.dominates(head, b)]
+        if not tails:
+            return
+        turns = [_TurnBefore(self, head, b) for b in sorted(tails)]
+        if len(turns) == 1:
+            yield from turns[0].not_yet()
+        held = [list(turn.held()) for turn in turns]
+        moved = {v: x for turn in turns for v, x in turn.moved.items()}
+        if moved and all(held):
+            yield either(all_of([x for _, x in sorted(moved.items())]), *map(all_of, held))
 
     def decided(self, p: Operand, k: int, *, holds: bool, depth: int = _DEEPEST) -> Iterator[Expr]:
         """What holds where a predicate that an instruction reads is true, or false."""
@@ -361,6 +464,87 @@ class ThreadTerms:
             yield either(y < 0, all_of([x >= 0, Binary(how, x, y)]))
         else:
             yield either(x < 0, all_of([y >= 0, Binary(how, x, y)]))
+
+
+class _TurnBefore(ThreadTerms):
+    """The registers of a thread where it last took one of a loop's branches back, beside those of now.
+
+    What a register of the loop's head holds now is what was handed back there. Other registers that
+    the loop writes held numbers of their own.
+    """
+
+    def __init__(self, now: ThreadTerms, head: int, tail: int) -> None:
+        super().__init__(now.flow, now.block, now.tag, now.named, now.facts)
+        self.now, self.head, self.tail = now, head, tail
+        #: by register of the head that was asked for, that it holds what it did in the first turn
+        self.moved: dict[int, Expr] = {}
+        inside = min((loop for loop in now.flow.loops if {head, tail} <= loop), key=len)
+        self._inside = inside
+        versions = now.flow.versions
+        names = sorted(name for name, by in versions.writes.items() if not inside.isdisjoint(by))
+        self._heads = {v for name in names if self._merges(v := versions.entering(name, head))}
+        self._back = {x: v for v in sorted(self._heads) for b, x in versions.merged(v) if b == tail}
+
+    def _merges(self, v: int) -> bool:
+        """Whether a register of the head holds something before the loop, and in it."""
+        versions = self.flow.versions
+        edges = versions.merged(v) if versions.writer[v] < 0 and versions.block[v] == self.head else []
+        return bool(edges) and not any(versions.is_unset(x) for _, x in edges)
+
+    def held(self) -> Iterator[Expr]:
+        """What the branches from the head to the end of the turn asked for."""
+        flow, at = self.flow, self.tail
+        last = flow.blocks[at].hi - 1
+        branch, succ = flow.body[last], flow.blocks[at].succ
+        if len(succ) == 2 and branch.op == "bra" and branch.guard is not None:
+            yield from self.decided(branch.guard, last, holds=(succ[0] == self.head) != branch.negated)
+        while at != self.head:
+            yield from self._entered(at)
+            at = flow.idom[at]
+
+    def not_yet(self) -> Iterator[Expr]:
+        """Of a number that each turn moves towards another, until it is that: it was not passed."""
+        flow, last = self.flow, self.flow.blocks[self.tail].hi - 1
+        branch, succ = flow.body[last], flow.blocks[self.tail].succ
+        if len(succ) != 2 or branch.op != "bra" or branch.guard is None:
+            return
+        at = flow.versions.writer[flow.versions.read(branch.guard.name, last)]
+        i = flow.body[at]
+        unequal = "ne" if (succ[0] == self.head) != branch.negated else "eq"
+        if at < 0 or i.op != "setp" or i.guard is not None or len(i.operands) != 3 or i.mods[0] != unequal:
+            return
+        one, other = i.operands[1:3]
+        v = self._back.get(flow.versions.read(one.name, at)) if isinstance(one, Reg) else None
+        step = None if v is None else self.now.step(v)
+        fixed = isinstance(other, Imm) or (
+            isinstance(other, Reg)
+            and flow.versions.block[flow.versions.read(other.name, at)] not in self._inside
+        )
+        if v is None or step is None or not step.number or width(i.mods[-1]) <= _HALF or not fixed:
+            return
+        first = next(x for b, x in flow.versions.merged(v) if b != self.tail)
+        end, way = self.now.of(_signed(other, i), at), 1 if step.number > 0 else -1
+        yield from self.now.before_the_end(
+            self.now.version(first), self.now.version(v), end, step.number * way, way
+        )
+
+    def version(self, v: int, depth: int = _DEEPEST) -> Polynomial:
+        if v in self._back:
+            return self._now(self._back[v])
+        if v in self._heads and (step := self.now.step(v)) is not None:
+            return self._now(v) - step
+        return super().version(v, depth)
+
+    def _now(self, v: int) -> Polynomial:
+        x = self.now.version(v)
+        first = [y for b, y in self.flow.versions.merged(v) if b < 0 or not self.flow.dominates(self.head, b)]
+        self.moved[v] = either(*(written(x).eq(written(self.now.version(y))) for y in sorted(first)))
+        return x
+
+    def _leaf(self, v: int) -> Polynomial:
+        if self.flow.versions.block[v] in self._inside:
+            return Polynomial.of(f"{self.tag}.v{v} before {self.head}")
+        return super()._leaf(v)
 
 
 def _unless(x: Expr, holds: Expr, *, signed: bool) -> Expr:

@@ -105,9 +105,13 @@ def agree(mask: int, numbers: Iterable[int]) -> bool:
 class Uniformity:
     """What the values of one function vary with, in blocks of one shape."""
 
-    def __init__(self, flow: Flow, block: Sequence[int], blocks_in_x: int | None = None) -> None:
-        """``blocks_in_x``: of the grid, where that is a number."""
+    def __init__(
+        self, flow: Flow, block: Sequence[int], blocks_in_x: int | None = None, *, of_grid: bool = False
+    ) -> None:
+        """``blocks_in_x``: of the grid, if that is a number. ``of_grid``: blocks of other clusters may hold
+        different values as well."""
         self.flow = flow
+        self.of_grid = of_grid
         self.blocks_in_x = blocks_in_x
         self.body = flow.body
         self.function: Function = flow.function
@@ -1029,6 +1033,8 @@ class Uniformity:
             return EVERY & ~LANES
         if name.startswith("%@tile"):
             return THREADS & ~LANES
+        if name.startswith("%clusterid") and self.of_grid:
+            return BLOCK
         if name.startswith(_FIXED):
             return 0
         return BLOCK if name.startswith(_OF_BLOCK) else EVERY

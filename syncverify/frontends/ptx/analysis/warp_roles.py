@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.isa.accesses import from_outside
 from syncverify.frontends.ptx.syntax.nodes import Instr, Label, Special
 from syncverify.frontends.ptx.syntax.operands import is_poll, registers, results, sources
 
@@ -64,7 +65,7 @@ def _of_thread(body: tuple[Instr, ...]) -> set[str]:
         before = len(found)
         for i in body:
             named = any(isinstance(op, Special) and op.name.startswith(_THREAD) for op in i.operands)
-            if named or (i.op not in ("ld", "ldu", "atom") and not found.isdisjoint(sources(i))):
+            if named or (not from_outside(i) and not found.isdisjoint(sources(i))):
                 found.update(results(i))
         if len(found) == before:
             return found

@@ -19,6 +19,7 @@ from syncverify.frontends.ptx.analysis.iteration_havoc import (
     round_robin_of,
     skipping,
 )
+from syncverify.frontends.ptx.analysis.run_past import Passed
 from syncverify.frontends.ptx.compile.events import Effects
 from syncverify.frontends.ptx.compile.if_conversion import IfConversion
 from syncverify.frontends.ptx.compile.plan import Plan
@@ -100,7 +101,7 @@ class Writer(Effects):
             at, last = block, -1
             while at < self.flow.end and at not in seen and self._idle(at):
                 seen.add(at)
-                last = at if at in self.p.tails else last
+                last = at if at in self.p.run_past.tails else last
                 b = self.flow.blocks[at]
                 at = b.succ[0] if len(b.succ) == 1 else self.flow.join(at)
             found = self._ended(last) if at >= self.flow.end or (at in seen) else self._label_of(at)
@@ -113,19 +114,34 @@ class Writer(Effects):
         return self._ended(block) if found == ENDED else found
 
     def _ended(self, block: int) -> int:
-        """The label of the kernel's end, come to from a block, of those that follow a barrier for all, or
-        -1."""
-        if block not in self.p.tails:
+        """The label of the kernel's end, come to from a block, where it matters what was run past; -1: from
+        nowhere."""
+        if not self._matters(block):
             return ENDED
         k = self.flow.blocks[block].hi - 1
         label = 8 * k + LEAVE
         if label not in self.opened:
-            site = len(self.p.sites)
-            self.p.sites.append(Site(self.p.module.span(self.body[-1]), END))
-            self.p.left[site] = block
-            self.space[f"b{label}"] = exiting((Ev.EXIT, site))
-            self.opened.append(label)
+            self._leaving(label, block, Site(self.p.module.span(self.body[-1]), END))
         return label
+
+    def _matters(self, block: int) -> bool:
+        """Whether who leaves from a block may have run past a barrier."""
+        found = self.p.run_past
+        return block in found.tails or block in found.behind
+
+    def _leaving(self, label: int, block: int, site: Site) -> None:
+        """What leaves the kernel from a block: at one of several sites, by what was run past."""
+        numbers: dict[Passed, int] = {}
+        found = self.p.run_past
+        for state in found.states:
+            passed = found.passed(block) | state.past
+            if passed not in numbers:
+                numbers[passed] = len(self.p.sites)
+                self.p.sites.append(site)
+                self.p.left[numbers[passed]] = passed
+        events = [(Ev.EXIT, numbers[found.passed(block) | s.past]) for s in found.states]
+        self.space[f"b{label}"] = exiting(events)
+        self.opened.append(label)
 
     def _label_of(self, block: int) -> int:
         return 8 * self.flow.blocks[block].lo + START
@@ -147,6 +163,8 @@ class Writer(Effects):
             and block not in self.after
             and block not in self.round_robin
             and block not in p.stops
+            and not p.run_past.begun(block)
+            and not p.run_past.left(block)
         )
 
     # ------------------------------------------------------------ functions
@@ -174,6 +192,7 @@ class Writer(Effects):
     def _block(self, n: int) -> None:
         b = self.flow.blocks[n]
         self._open(8 * b.lo + START)
+        self._note(self.p.run_past.begun(n))
         if n in self.joins:
             self.space["J"] = rejoin
             self._text(f"if r[{PARTED}]: J(r, {n})")
@@ -212,6 +231,7 @@ class Writer(Effects):
                 self._pure(k)
         if n in self.skipping:
             self._text("for slot in own: r[slot] = own[slot]")
+        self._note(self.p.run_past.left(n))
         self._leave(n)
 
     def _pause(self, label: int, first: bool) -> None:
@@ -227,6 +247,9 @@ class Writer(Effects):
         k = b.hi - 1
         i = self.body[k]
         if len(b.succ) == 1:
+            if i.op == "exit" and i.guard is None and self._matters(n):
+                self._goto(self._exit(k))
+                return
             if i.op == "exit" and i.guard is None:
                 site = self._site(k)
                 self._text("r[0] = 1")
@@ -293,10 +316,11 @@ class Writer(Effects):
         return self._ended(n), after
 
     def _exit(self, k: int) -> int:
-        label = 8 * k + EVENT
-        if label not in self.opened:
-            site = self._site(k)
-            self.space[f"b{label}"] = exiting((Ev.EXIT, site))
+        label, n = 8 * k + EVENT, self.flow.block_of[k]
+        if label not in self.opened and self._matters(n):
+            self._leaving(label, n, self.p.sites[self._site(k)])
+        elif label not in self.opened:
+            self.space[f"b{label}"] = exiting([(Ev.EXIT, self._site(k))])
             self.opened.append(label)
         return label
 
@@ -305,7 +329,8 @@ class Writer(Effects):
 
     def _marked(self, block: int) -> bool:
         """Whether coming to a block does something of its own."""
-        return block in self.headers or block in self.after or block in self.round_robin
+        notes = self.p.run_past.begun(block) or self.p.run_past.left(block)
+        return bool(notes) or block in self.headers or block in self.after or block in self.round_robin
 
     def _decide(self, r: Registers, v: Any, k: int) -> Any:
         """A branch on something that is no plain number; None: it was passed, to where its sides meet."""

@@ -10,8 +10,8 @@ from syncverify.base.reason import Cause, Reason, caused
 from syncverify.frontends.ptx.analysis.block_groups import BLOCK_GROUP, MEMBER, address_only, sized
 from syncverify.frontends.ptx.analysis.collectives import at_branch
 from syncverify.frontends.ptx.analysis.locks import found_at_lock, number_of_ticket
+from syncverify.frontends.ptx.analysis.run_past import BARRIERS
 from syncverify.frontends.ptx.compile.loads import Values
-from syncverify.frontends.ptx.compile.plan import BARRIERS
 from syncverify.frontends.ptx.compile.runtime import (
     arrived,
     counted_on,
@@ -27,6 +27,7 @@ from syncverify.frontends.ptx.compile.state import (
     CONTEXT,
     DECIDE,
     EVENT,
+    PASSED,
     SETTLED,
     Decoded,
     Registers,
@@ -80,6 +81,7 @@ class Effects(Values):
                 self._text(f"        r[0] = {after if not self._answered(found) else self._skip(k)}")
                 self._text("        return None")
                 self._text("v = 1")
+        self._note(self.p.run_past.executed(k))
         if isinstance(found, Unsupported):
             reason = caused(Reason(f"{found.reason} (line {i.line})"), Cause.UNSUPPORTED)
             fails = self.flow.block_of[k] in self.flow.failing
@@ -104,6 +106,11 @@ class Effects(Values):
             self._goto(skip)
             self._text("return None")
             self._open(skip)
+
+    def _note(self, after: Sequence[int]) -> None:
+        """Notes who goes round a barrier: by the number of the state before, that of the state after."""
+        if after:
+            self._text(f"r[{PASSED}] = {self._constant(after)}[r[{PASSED}]]")
 
     def _before(self, k: int) -> Callable[[Context], list[Event]]:
         """The events that registers of instruction ``k`` bring before its own."""

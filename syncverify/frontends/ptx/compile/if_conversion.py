@@ -74,6 +74,42 @@ class Region:
     sites: frozenset[int]
 
 
+class _Turns:
+    """What slots hold in any turn of a loop. ``held``: by block, where control comes to it; ``behind``: where
+    it has left the loop; ``grown``: these have become more."""
+
+    def __init__(self, flow: Flow, region: Region, v: Unknown, block: int, first: list[Any]) -> None:
+        self.flow, self.region, self.otherwise = flow, region, v
+        self.held: dict[int, list[Any]] = {}
+        self.behind: list[Any] = []
+        self.leave(block, first)
+
+    def leave(self, block: int, values: list[Any]) -> None:
+        """Control leaves a block, to any of those that follow it."""
+        for s in self.flow.blocks[block].succ:
+            if s in self.region.blocks:
+                self.held[s] = self._joined(self.held.get(s, []), values)
+            else:
+                self.behind = self._joined(self.behind, values)
+
+    def _joined(self, old: list[Any], values: list[Any]) -> list[Any]:
+        pairs = zip(old, values, strict=True) if old else ()
+        new = [joined(a, b, self.otherwise) for a, b in pairs] if old else values
+        self.grown = not old or not all(map(_same, old, new)) or self.grown
+        return new
+
+    grown = False
+
+    def forget(self) -> None:
+        """Nothing is known of the slots in any block."""
+        nothing = [self.otherwise.derived() for _ in self.region.slots]
+        self.held, self.behind = dict.fromkeys(self.region.blocks, nothing), nothing
+
+
+def _same(a: Any, b: Any) -> bool:
+    return a is b or bool(a.__class__ in INTS and b.__class__ in INTS and a == b)
+
+
 class IfConversion:
     """The quiet branches of a program; ``run``: one of its blocks, by label."""
 
@@ -193,7 +229,7 @@ class IfConversion:
         try:
             if self.flow.block_of[k] in region.blocks:
                 after = _end_of_loop(sides) if region.join is None else region.join
-                events, left = self._of_a_loop(r, v, region)
+                events, left = self._of_a_loop(r, v, region, self.flow.block_of[k])
             else:
                 events, left = self._of_sides(r, v, region, _halves(r, lanes, sides))
                 after = r[PC] if region.join is None else region.join
@@ -267,29 +303,28 @@ class IfConversion:
             left = [joined(a, b, v) for a, b in zip(left, end, strict=True)]
         return events, left
 
-    def _of_a_loop(self, r: Registers, v: Unknown, region: Region) -> tuple[list[Event], list[Any]]:
-        """The events of a loop's blocks, each run once for any turn; and what the slots hold in any.
+    def _of_a_loop(
+        self, r: Registers, v: Unknown, region: Region, block: int
+    ) -> tuple[list[Event], list[Any]]:
+        """The events of the blocks of a loop, each run once for any turn, from the end of one of them; and
+        what the slots hold behind the loop.
 
-        That is a fixed point: what they hold before the loop or after one of its blocks, by their low bits.
-        Contents of shared memory are put aside: other turns may have written them.
+        That is a fixed point: what they hold where control comes to a block, by their low bits. Contents of
+        shared memory are put aside: other turns may have written them.
         """
         outer, contents, outside = self.havocked, r[SHARED], dict[int, Event]()
         r[SHARED] = None
         self.havocked = outer | region.blocks
         r[CONTEXT].tables.any_iteration.update(region.sites)
-        held = [r[s] for s in region.slots]
+        turns = _Turns(self.flow, region, v, block, [r[s] for s in region.slots])
         try:
             for _ in range(MOST_PASSES):
-                found, ends = self._pass(r, region, held)
-                left = held
-                for end in ends:
-                    left = [joined(a, b, v) for a, b in zip(left, end, strict=True)]
-                if all(a is b or (a.__class__ in INTS and a == b) for a, b in zip(held, left, strict=True)):
-                    return self._inside_memory(found, outside), held
+                found = self._pass(r, region, turns)
+                if not turns.grown:
+                    return self._inside_memory(found, outside), turns.behind
                 outside |= {e[1]: e for e in found if e[0] == Ev.FAULT}
-                held = left
-            held = [v.derived() for _ in region.slots]
-            return self._inside_memory(self._pass(r, region, held)[0], outside), held
+            turns.forget()
+            return self._inside_memory(self._pass(r, region, turns), outside), turns.behind
         finally:
             self.havocked, r[SHARED] = outer, contents
 
@@ -302,12 +337,12 @@ class IfConversion:
                 raise Opaque(f"a loop on data: {e[3]}")
         return events
 
-    def _pass(self, r: Registers, region: Region, held: list[Any]) -> tuple[list[Event], list[list[Any]]]:
-        """The events of a loop's blocks, each run with what the slots hold; and what they hold after each."""
+    def _pass(self, r: Registers, region: Region, turns: _Turns) -> list[Event]:
+        """The events of a loop's blocks, each run with what the slots hold where control comes to it."""
         found: list[Event] = []
-        ends: list[list[Any]] = []
-        for b in sorted(region.blocks):
-            for s, value in zip(region.slots, held, strict=True):
+        turns.grown = False
+        for b in sorted(region.blocks & turns.held.keys()):
+            for s, value in zip(region.slots, turns.held[b], strict=True):
                 r[s] = value
             r[PC] = first = self.target(b)
             for _ in range(MOST_BLOCKS):
@@ -319,8 +354,8 @@ class IfConversion:
                     if event[0] not in (Ev.READ, Ev.WRITE, Ev.ATOMIC, Ev.FAULT):
                         raise Opaque("a loop on data does more than access shared memory")
                     found.append(event)
-            ends.append([r[s] for s in region.slots])
-        return found, ends
+            turns.leave(b, [r[s] for s in region.slots])
+        return found
 
     def _inside(self, label: int, block: int, first: int) -> bool:
         """Whether control is in a block, and not at its start again; ``first``: the label of its start."""

@@ -52,6 +52,7 @@ from syncverify.frontends.ptx.analysis.lowest_places import LowestPlaces
 from syncverify.frontends.ptx.analysis.named_arrays import NamedArrays
 from syncverify.frontends.ptx.analysis.places_between_barriers import PlacesBetweenBarriers, SizedAccess
 from syncverify.frontends.ptx.analysis.pointer_provenance import Origins
+from syncverify.frontends.ptx.analysis.run_past import BARRIERS, NOTHING, Passed, RunPast
 from syncverify.frontends.ptx.analysis.shared_pointers import names_shared, shared_pointers
 from syncverify.frontends.ptx.analysis.shared_polls import NO_TURNS, shared_flags
 from syncverify.frontends.ptx.analysis.shared_turns import shared_turns
@@ -89,8 +90,7 @@ from syncverify.frontends.ptx.decode.wmma import (
 )
 from syncverify.frontends.ptx.flow.asserts import SILENT, called, stops
 from syncverify.frontends.ptx.flow.control_flow import Flow
-from syncverify.frontends.ptx.isa.accesses import acts, touches
-from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Mem, Module, Operand, Reg, Special
+from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Mem, Module, Reg, Special
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 from syncverify.frontends.ptx.syntax.printer import instruction_text
 from syncverify.frontends.ptx.syntax.types import RANK, width
@@ -131,9 +131,11 @@ class Plan:
         aligned: Multiples = NOTHING_SAID,
         blocks_in_x: int | None = None,
         alone: bool = False,
+        given: bool = False,
         turns: Mapping[int, SharedTurn] = NO_TURNS,
     ) -> None:
         self.alone = alone  # the grid is one block
+        self.given = given  # all sizes of the launch have numbers
         self.blocks_in_x = blocks_in_x
         self.turns = turns
         self.aligned = aligned
@@ -154,6 +156,7 @@ class Plan:
         self.block_groups = block_groups
         self.numbers = numbers
         self.spins = self.flow.spins
+        self._intervals: dict[tuple[int, ...], PlacesBetweenBarriers] = {}
         self.decoded: dict[int, Decoded] = {}
         #: accesses without a space, and whether they may reach shared memory
         self._generic: dict[int, bool] = {}
@@ -466,7 +469,7 @@ class Plan:
         self.elections = elections(self.flow, self.slice, self.decoded)
         self.assumptions: list[str] = []
         self.sites: list[Site] = []
-        self.left: dict[int, int] = {}  # sites of exits -> blocks of ``tails`` that they come from
+        self.left: dict[int, Passed] = {}  # sites of exits -> what who leaves there has run past
         self.slots: dict[str, int] = {}
         self.at = 0  # the instruction that is being compiled
         self.constants: dict[int, set[str]] = {}  # what of the launch's sizes instructions read
@@ -499,73 +502,30 @@ class Plan:
         return any(i.op in BARRIERS and controllers[self.flow.block_of[k]] for k, i in enumerate(self.body))
 
     @cached_property
-    def tails(self) -> dict[int, frozenset[int]]:
-        """Blocks that do something, and whatever comes to the end after a barrier, or a collective of a
-        warp, goes through: which of these."""
-        found: dict[int, set[int]] = {}
-        for k, i in enumerate(self.body):
-            at = self.flow.block_of[k]
-            if (i.op in BARRIERS or self.is_collective(k)) and at in self.flow.reached:
-                while 0 <= at < self.flow.end:
-                    b = self.flow.blocks[at]
-                    if any(_does(j) for j in self.body[b.lo : b.hi]) and not self._took_part(k, at):
-                        found.setdefault(at, set()).add(k)
-                    at = self.flow.join(at)
-        return {at: frozenset(ks) for at, ks in found.items()}
+    def run_past(self) -> RunPast:
+        """Who has run past a barrier, or a collective, when it leaves."""
+        return RunPast(
+            self.whole_flow, self._may_part, together=self.is_collective, met=self.decoded.__contains__
+        )
 
     def is_collective(self, k: int) -> bool:
         """Whether lanes execute an instruction together, and it has no other event."""
         return is_collective(self.body[k]) or k in self._outside
 
-    def _took_part(self, k: int, at: int) -> bool:
-        """Whether who comes through a block of a loop has executed a barrier or collective since it was last
-        there, with the mask that all have: what the block does belongs to a turn in which it took part."""
-        home = self.flow.block_of[k]
-        if self.body[k].guard is not None or not self._names_the_same(self.body[k]):
-            return False
-        if not self.flow.dominates(home, at) or home not in self._behind(at):
-            return False
-        return home == at or at not in self._behind(at, home)
-
-    def _names_the_same(self, i: Instr) -> bool:
-        """Whether a barrier of the block, or a collective, is for the same threads each time: a number in the
-        text says which. Lanes that name others at one instruction may not have met those that wait there."""
-        if i.op in BARRIERS and "warp" not in i.mods:
-            return len(i.operands) == 1 and isinstance(i.operands[0], Imm)
-        return bool(i.operands) and self._is_number(i.operands[-1])
-
-    def _is_number(self, op: Operand) -> bool:
-        """Whether an operand is a number in the text, or a register that holds nothing else."""
-        if not isinstance(op, Reg):
-            return isinstance(op, Imm)
-        writers = [i for i in self.body if op.name in results(i)]
-        return len(writers) == 1 and (
-            writers[0].op == "mov"
-            and writers[0].guard is None
-            and isinstance(writers[0].operands[0], Reg)
-            and isinstance(writers[0].operands[1], Imm)
-        )
-
-    def _behind(self, at: int, around: int = -1) -> set[int]:
-        """The blocks that a block comes to, not through another."""
-        found, ahead = set[int](), [at]
-        while ahead:
-            blocks = self.flow.blocks
-            new = {b for b in blocks[ahead.pop()].succ if b < self.flow.end and b != around} - found
-            found |= new
-            ahead += new
-        return found
+    def _may_part(self, k: int) -> int:
+        """What the guard of an instruction varies with, in a block of any shape."""
+        named = {op.name for i in self.body for op in i.operands if isinstance(op, Special)}
+        if not named.isdisjoint(("%tid.y", "%tid.z", "%tid")):
+            return EVERY  # the shape of a block says which threads are a warp
+        i = self.body[k]
+        names = sources(i) if i.guard is None else [i.guard.name]
+        return self.uniformity((1024, 1, 1)).in_block(k, names)
 
     def skips(self, left: int, barrier: int, whole: bool) -> bool:
         """Whether who leaves at one site has run past the barrier at another. Of a whole warp (``whole``)
         accesses to global memory alone do not show it: compilers let early returns share them."""
-        block = self.left.get(left, -1)
-        passed = self.tails.get(block, frozenset())
-        if whole and block >= 0:
-            b = self.flow.blocks[block]
-            if not any(_does(i) and i.op != "ld" and not _in_global(i) for i in self.body[b.lo : b.hi]):
-                return False
-        return any(self.site_of.get(k) == barrier for k in passed)
+        passed = self.left.get(left, NOTHING)
+        return any(self.site_of.get(k) == barrier and (more or not whole) for k, more in passed)
 
     def varies(self, block: Sequence[int]) -> Callable[[int], int]:
         """By the site of a store, what its value varies with in blocks of a shape."""
@@ -600,7 +560,7 @@ class Plan:
     ) -> Callable[[int], SizedAccess | None]:
         """By the site of an access to shared memory, its group of those that do not race
         (``places_between_barriers``)."""
-        found = PlacesBetweenBarriers(self.flow, block, shared)
+        found = self._between_barriers(block, shared)
 
         @cache
         def of(site: int) -> SizedAccess | None:
@@ -608,6 +568,16 @@ class Plan:
             return None if k is None else found.of(k)
 
         return of
+
+    def placed_by_sizes(self, block: Sequence[int], shared: Mapping[str, int]) -> bool:
+        """Whether sizes place accesses, and all those to the same arrays race with none of them."""
+        return self._between_barriers(block, shared).covers
+
+    def _between_barriers(self, block: Sequence[int], shared: Mapping[str, int]) -> PlacesBetweenBarriers:
+        key = (id(self.flow), *block)  # each keeps its flow
+        if key not in self._intervals:
+            self._intervals[key] = PlacesBetweenBarriers(self.flow, block, shared)
+        return self._intervals[key]
 
     def reached(
         self, block: Sequence[int], shared: Mapping[str, int], *, parameters: bool
@@ -835,7 +805,9 @@ class Plan:
     @cached_property
     def exchanges(self) -> HandOver | None:
         """What of a kernel that waits for nobody is followed in a second attempt."""
-        return exchanged(self.flow, self._generic, self.handing, self.origins) if self.apart else None
+        if not self.apart:
+            return None
+        return exchanged(self.flow, self._generic, self.handing, self.origins, sized=self.given)
 
     @cached_property
     def lengths(self) -> Lengths:
@@ -949,19 +921,6 @@ class Plan:
         held = {s: name.removeprefix(KEPT) for name, s in self.slots.items()}
         types |= {name: name.rpartition(":")[2] for name in held.values() if name.startswith("param ")}
         return {s: width(types[name]) for s, name in held.items() if name in types}
-
-
-#: Execution barriers.
-BARRIERS = ("bar", "barrier")
-
-
-def _does(i: Instr) -> bool:
-    """Whether an instruction does something that others may see, or sees what they do."""
-    return acts(i) and not (i.op in ("ld", "st") and "local" in i.mods)
-
-
-def _in_global(i: Instr) -> bool:
-    return bool(found := touches(i)) and all(t.space == "global" for t in found)
 
 
 def _writes(i: Instr) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from syncverify.base.reason import Cause, Reason
@@ -10,6 +11,7 @@ from syncverify.frontends.ptx.compile.state import (
     ENDED,
     MASK,
     PARTED,
+    PASSED,
     PC,
     QUEUE,
     QUEUED,
@@ -56,10 +58,12 @@ def without_token(event: Event) -> Event:
     return (*event[:5], event[5] & ~Flag.TOKEN, *event[6:])
 
 
-def exiting(event: Event) -> Run:
+def exiting(events: Sequence[Event]) -> Run:
+    """Leaves the kernel; ``events``: by the state that says what was run past, or one for all."""
+
     def run(r: Registers, a: Any) -> Event:
         r[PC] = ENDED
-        return event
+        return events[r[PASSED]] if len(events) > 1 else events[0]
 
     return run
 

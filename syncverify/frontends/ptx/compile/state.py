@@ -12,8 +12,8 @@ from syncverify.frontends.ptx.values.register_values import PerLane, Unknown, pe
 from syncverify.frontends.ptx.values.symbolic_words import SymbolicWord
 from syncverify.model.events import Event
 
-PC, QUEUE, CLASS, CONTEXT, LOCAL, SHARED, PARTED, MASK = range(8)
-FIRST = 8
+PC, QUEUE, CLASS, CONTEXT, LOCAL, SHARED, PARTED, MASK, PASSED = range(9)
+FIRST = 9
 QUEUED, ENDED = 0, 1
 #: Labels of instruction k are ``8 * k`` plus these.
 START, EVENT, AFTER, DECIDE = range(8, 12)

@@ -16,6 +16,7 @@ from syncverify.frontends.ptx.compile.state import (
     LOCAL,
     MASK,
     PARTED,
+    PASSED,
     PC,
     QUEUE,
     QUEUED,
@@ -246,7 +247,7 @@ class PtxAgent(SymbolicAgent):
         r = self.r
         if not self.sized:
             return (r[PC], r[QUEUE])
-        return (r[PC], r[QUEUE], r[PARTED], tuple([m.shape() for m in self._memories()]))
+        return (r[PC], r[QUEUE], r[PARTED], r[PASSED], tuple([m.shape() for m in self._memories()]))
 
     def place(self) -> int:
         """The program counter."""
@@ -314,7 +315,7 @@ class PtxAgent(SymbolicAgent):
         """The snapshot without slots that are written before they are read."""
         r = self.r
         kept = self.program.live_at(self._pc())
-        where = (self.cls, r[PC], r[QUEUE], r[PARTED])
+        where = (self.cls, r[PC], r[QUEUE], r[PARTED], r[PASSED])
         return (*where, *[_frozen(r[s]) for s in kept], *map(_cells, self._memories()))
 
 

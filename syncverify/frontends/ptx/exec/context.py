@@ -192,6 +192,9 @@ class ClassContext:
             if any(x.__class__ is not Residue or x.source != "data" for x in lanes):
                 return None  # what an open size places is not assumed to be inside
             start, end, _ = array or (self.shared_start, self.shared_end, "")
+            bounds = t.reached(site, self.warp).places
+            if bounds is not None and not start <= bounds.low <= bounds.high <= end - size:
+                return None  # the kernel bounds it, and not to what it is taken to stay inside
         start = max(start, t.lowest(site) or start)
         found = []
         for x in lanes:

@@ -21,6 +21,7 @@ from syncverify.frontends.ptx.compile.state import (
     LOCAL,
     MASK,
     PARTED,
+    PASSED,
     PC,
     QUEUE,
     SHARED,
@@ -289,7 +290,7 @@ class PtxSystem(SymbolicSystem):
         """The slots of a warp at the kernel's entry."""
         r: list[Any] = [_NEVER] * program.size
         r[PC], r[QUEUE] = program.entry, ()
-        r[PARTED] = ()
+        r[PARTED], r[PASSED] = (), 0
         for name, slot in program.slots.items():
             if name.startswith(("%carry", "%total", "%test", "%shfl", "%match", "%use", "%turn", TAKE)):
                 r[slot] = 0

@@ -16,7 +16,7 @@ from functools import lru_cache
 from syncverify.frontends.ptx.isa.addresses import GENERIC, addresses
 from syncverify.frontends.ptx.isa.match import forms
 from syncverify.frontends.ptx.syntax.nodes import Instr, Mem
-from syncverify.frontends.ptx.syntax.operands import is_poll
+from syncverify.frontends.ptx.syntax.operands import is_poll, results
 
 
 class Use(enum.Flag):
@@ -129,6 +129,12 @@ def computes(i: Instr) -> bool:
     return effects(i) <= _COMPUTES
 
 
+def from_outside(i: Instr) -> bool:
+    """Whether an instruction brings what no register of its warp held: words of memory, answers of barriers,
+    what a function returns."""
+    return bool(results(i)) and not effects(i) <= _COMPUTES | {"warp", "matrix registers"}
+
+
 def stays_in_registers(i: Instr) -> bool:
     """Whether an instruction does nothing but write registers, by what others do not write meanwhile, or go
     on at another one of the function. One that elects a lane has an event of its own."""
@@ -161,6 +167,7 @@ __all__ = [
     "acts",
     "computes",
     "effects",
+    "from_outside",
     "harmless",
     "passes_on",
     "reads",

@@ -20,6 +20,7 @@ from syncverify.frontends.ptx.analysis.pointer_provenance import ANYWHERE
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.decode.global_access import GlobalAccess, decode_global, space_of
 from syncverify.frontends.ptx.decode.parts import spaces
+from syncverify.frontends.ptx.isa.accesses import from_outside
 from syncverify.frontends.ptx.launch.launch_constants import code
 from syncverify.frontends.ptx.syntax.nodes import Instr, Mem, Operand, Special
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
@@ -162,7 +163,7 @@ def _from_block_number(program: Program, accesses: Iterable[int]) -> bool:
     def plain(i: Instr) -> bool:
         if i.op in ("ld", "ldu"):
             return "param" in i.mods and i.mods[-1].endswith("64")
-        return i.op not in ("atom", "call") and all(map(is_known, sources(i)))
+        return not from_outside(i) and all(map(is_known, sources(i)))
 
     return all(is_known(r) for k in accesses for r in registers(_address(program.body[k])))
 

@@ -71,7 +71,9 @@ class SymbolicWord:
             return term
         if not isinstance(term, AffineTerm):
             return term & (1 << self.bits) - 1
-        low, _ = term.space.bounds(term)
+        low, high = term.space.bounds(term)
+        if _exceeds(term, low, high, 1 << self.bits):
+            return lower_bits(term, self.bits, negative=False)
         if low is not None and low >= 0:
             return term
         if term >= 0:
@@ -87,6 +89,8 @@ class SymbolicWord:
         if not isinstance(term, AffineTerm):
             return (term & 2 * half - 1 ^ half) - half
         low, high = term.space.bounds(term)
+        if _exceeds(term, low, high, 2 * half):
+            return lower_bits(term, self.bits, negative=True)
         if high is not None and high < -half:
             return term + 2 * half
         above = low is not None and low >= half
@@ -110,6 +114,8 @@ class SymbolicWord:
         numbers = [x.term.c - term.c for x in lanes]
         least, most = min(numbers), max(numbers)
         if (low is not None and low + most >= ends) or (high is not None and high + least < -ends):
+            return None
+        if low is not None and high is not None and _exceeds(term, low + least, high + most, 2 * ends):
             return None
         fits = high is not None and high + most < ends
         if not fits and any(_reaches(x.term, ends) for x in lanes):
@@ -499,9 +505,25 @@ def _reaches(term: AffineTerm, half: int) -> bool:
         return high is None or high >= half
     if high is not None and high < half:
         return False
+    if _is_bounded(term, half):
+        return True
     a = space.symbol_of(term)
     most = None if a is None else space.symbols[a].high
     return most is not None and most >= half
+
+
+def _is_bounded(term: AffineTerm, half: int) -> bool:
+    """Whether facts bound each unknown of a sum, by less than its register does."""
+    space = term.space
+    most = (space.symbols[space.parent_of(a)].high for a, _ in term.parts)
+    return all(x is not None and x < half - 2 for x in most)
+
+
+def _exceeds(term: AffineTerm, low: int | None, high: int | None, unit: int) -> bool:
+    """Whether facts let a sum, which is between numbers, leave a register of ``unit`` values."""
+    if low is None or high is None or (low >= -unit // 2 and high < unit):
+        return False
+    return not term.space.exact_words and _is_bounded(term, unit // 2)
 
 
 def float_test(test: str, a: Any, b: Any, w: int) -> Any:

@@ -43,6 +43,8 @@ OUT: ret; }
     "count, published",
     [
         ("fence.acq_rel.gpu; atom.relaxed.gpu.global.add.u32 %r2, [%rd2], 1;", True),
+        ("fence.release.gpu; atom.relaxed.gpu.global.add.u32 %r2, [%rd2], 1;", True),
+        ("fence.acquire.gpu; atom.relaxed.gpu.global.add.u32 %r2, [%rd2], 1;", False),
         ("atom.acq_rel.gpu.global.add.u32 %r2, [%rd2], 1;", True),
         ("atom.add.release.sys.u32 %r2, [%rd2], 1;", True),
         ("atom.relaxed.gpu.global.add.u32 %r2, [%rd2], 1;", False),
@@ -63,6 +65,8 @@ def test_a_write_before_the_count(count: str, published: bool) -> None:
     [
         ("fence.acq_rel.gpu; atom.relaxed.gpu.global.add.u32 %r2, [%rd2], 1; fence.acq_rel.gpu;", "", True),
         ("atom.acq_rel.gpu.global.add.u32 %r2, [%rd2], 1;", "", True),
+        ("fence.acq_rel.gpu; atom.relaxed.gpu.global.add.u32 %r2, [%rd2], 1; fence.acquire.gpu;", "", True),
+        ("fence.acq_rel.gpu; atom.relaxed.gpu.global.add.u32 %r2, [%rd2], 1; fence.release.gpu;", "", False),
         ("fence.acq_rel.gpu; atom.relaxed.gpu.global.add.u32 %r2, [%rd2], 1;", ".volatile", True),
         ("fence.acq_rel.gpu; atom.relaxed.gpu.global.add.u32 %r2, [%rd2], 1;", "", False),
         ("fence.acq_rel.gpu; atom.relaxed.gpu.global.add.u32 %r2, [%rd2], 1; fence.acq_rel.cta;", "", False),
@@ -170,4 +174,52 @@ OUT: ret; }
 def test_a_write_behind_the_count_that_decides(asked: str, published: bool) -> None:
     flow = Flow(parse(TWO.replace("ASKED", asked)).entries[0])
     counts = steering_counts(flow, {"%r2", "%r3"})
+    assert (unfenced_count(flow, counts, Origins(flow, fine=False)) is None) == published
+
+
+#: Some threads store and one counts; MEET is between.
+MET = """.version 8.4
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 part, .param .u64 counter)
+{ .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<9>;
+  ld.param.u64 %rd1, [part];
+  ld.param.u64 %rd2, [counter];
+  mov.u32 %r1, %tid.x;
+  setp.ge.u32 %p1, %r1, 48;
+  @%p1 bra OUT;
+  mul.wide.u32 %rd3, %r1, 4;
+  add.s64 %rd4, %rd1, %rd3;
+  setp.eq.u32 %p2, %r1, 0;
+  shr.u32 %r6, %r1, 5;
+  mov.u32 %r2, 0;
+  STORE [%rd4], %r1;
+  fence.acq_rel.gpu;
+  MEET
+  @%p2 atom.relaxed.gpu.global.add.u32 %r2, [%rd2], 1;
+  setp.ne.u32 %p3, %r2, 3;
+  @%p3 bra OUT;
+  fence.acq_rel.gpu;
+  ld.global.u32 %r5, [%rd1+128];
+  st.global.u32 [%rd2+64], %r5;
+OUT: ret; }
+"""
+
+
+@pytest.mark.parametrize(
+    "store, meet, published",
+    [
+        ("@%p2 st.global.u32", "", True),  # the thread that counts stores
+        ("st.global.u32", "", False),
+        ("@!%p2 st.global.u32", "", False),
+        ("st.global.u32", "bar.sync 1, 64;", True),
+        ("st.global.u32", "bar.red.popc.u32 %r7, 1, 64, %p2;", True),
+        ("st.global.u32", "bar.sync %r6, 32;", False),  # one warp
+        ("st.global.u32", "bar.warp.sync -1;", False),
+        ("st.global.u32", "bar.arrive 1, 64;", False),  # waits for nobody
+    ],
+)
+def test_threads_that_count_for_others_meet_them(store: str, meet: str, published: bool) -> None:
+    flow = Flow(parse(MET.replace("STORE", store).replace("MEET", meet)).entries[0])
+    counts = steering_counts(flow, {"%r2"})
     assert (unfenced_count(flow, counts, Origins(flow, fine=False)) is None) == published

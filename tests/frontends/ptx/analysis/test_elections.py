@@ -16,6 +16,8 @@ TEXT = """.version 8.6
 {
 .reg .pred %p<8>;
 .reg .b32 %r<16>;
+.reg .b64 %rd<4>;
+.local .align 8 .b8 l[16];
 .shared .align 16 .b8 s[256];
 mov.u32 %r0, %tid.x;
 and.b32 %r1, %r0, 31;
@@ -28,6 +30,10 @@ ret;
 }
 """
 LOWEST = "elect.sync elects the lowest lane, as sm_90 does"
+#: The elected lane stores at the word of that number, and all lanes read word 24.
+OF_R6 = (
+    "shl.b32 %r6, %r6, 2; add.u32 %r6, %r6, %r3; @%p1 st.shared.u32 [%r6], 7; ld.shared.u32 %r7, [%r3+96];"
+)
 RIGHT = {
     "one place": "@%p1 st.shared.u32 [%r3], %r0;",
     "its own place, then all meet": "@%p1 st.shared.u32 [%r4], %r0; bar.warp.sync -1;"
@@ -41,6 +47,8 @@ RIGHT = {
     "@%p2 bra E; add.u32 %r6, %r3, 64; E: @%p1 st.shared.u32 [%r6], %r0; setp.eq.u32 %p3, %r1, 31;"
     "@%p3 ld.shared.u32 %r7, [%r3+32];",
     "its own place": "@%p1 st.shared.u32 [%r4], %r0; ld.shared.u32 %r6, [%r4];",
+    "a place that lane 0 gives all": "mov.u32 %r6, %laneid; shfl.sync.idx.b32 %r6, %r6, 0, 31, -1;" + OF_R6,
+    "a place through its own memory": "mov.u32 %r6, 20; st.local.u32 [l], %r6; ld.local.u8 %r6, [l];" + OF_R6,
 }
 WRONG = {
     "a place by its number": "sub.u32 %r6, 31, %r1; shl.b32 %r6, %r6, 2; add.u32 %r6, %r6, %r3;"
@@ -60,6 +68,16 @@ WRONG = {
     "a branch by its number decides where": "mov.u32 %r6, %r3; setp.ne.u32 %p2, %r1, 5; @%p2 bra E;"
     "add.u32 %r6, %r3, 64; E: @%p1 st.shared.u32 [%r6], %r0; setp.eq.u32 %p3, %r1, 31;"
     "@%p3 ld.shared.u32 %r7, [%r3+64];",
+    "a place that the first of eight lanes gives": "mov.u32 %r6, %laneid;"
+    "shfl.sync.idx.b32 %r6, %r6, 0, 0x181f, -1;" + OF_R6,
+    "bytes of its lane, by its own memory": "mov.u32 %r6, %laneid; st.local.u32 [l], %r6;"
+    "ld.local.u8 %r6, [l];" + OF_R6,
+    "its lane by a generic address": "mov.u32 %r6, %laneid; mov.u64 %rd2, l; cvta.local.u64 %rd2, %rd2;"
+    "st.u32 [%rd2], %r6; ld.u32 %r6, [%rd2];" + OF_R6,
+    "its number by its own memory": "st.local.u32 [l], %r5; ld.local.u8 %r6, [l]; setp.eq.u32 %p2, %r6, 7;"
+    "@%p2 st.shared.u32 [%r3], %r0;",
+    "a carry by its lane": "mov.u32 %r6, %laneid; mov.u32 %r7, -1; add.cc.u32 %r7, %r7, %r6;"
+    "addc.u32 %r6, 0, 0; mul.lo.u32 %r6, %r6, 24;" + OF_R6,
     "half of a warp elects": "setp.lt.u32 %p3, %r0, 16; @%p3 bra E; elect.sync _|%p2, 0xffff0000;"
     "@%p2 st.shared.u32 [%r3], %r0; setp.eq.u32 %p4, %r0, 16; @%p4 ld.shared.u32 %r7, [%r3]; E:",
 }

@@ -40,9 +40,14 @@ block = [1]
 """
 
 
+#: What ``k_n`` holds.
+SIZE = 3
+
+
 @dataclass(frozen=True)
 class Step:
-    """An access of each block, or of the first alone, to the word ``a * block + b``."""
+    """An access of each block, or of the first alone, to the word ``a * block + b``; a parameter holds an
+    ``a`` of ``SIZE``."""
 
     kind: str
     a: int
@@ -77,12 +82,12 @@ def stored_twice(steps: list[Step], blocks: int) -> bool:
 
 def text(steps: list[Step]) -> str:
     body = [".shared .align 4 .b8 tile[4];", "ld.param.u64 %rd1, [k_out];", "mov.u32 %r1, %ctaid.x;",
-            "setp.ne.u32 %p1, %r1, 0;"]  # fmt: skip
+            "ld.param.u32 %r30, [k_n];", "setp.ne.u32 %p1, %r1, 0;"]  # fmt: skip
     for n, s in enumerate(steps):
         access, *_ = KINDS[s.kind]
         body += [f"@%p1 bra PAST{n};"] * s.alone
         body += [
-            f"mad.lo.u32 %r4, %r1, {s.a}, {s.b};",
+            f"mad.lo.u32 %r4, %r1, {'%r30' if s.a == SIZE else s.a}, {s.b};",
             "mul.wide.u32 %rd3, %r4, 4;",
             "add.u64 %rd5, %rd1, %rd3;",
         ]
@@ -92,7 +97,12 @@ def text(steps: list[Step]) -> str:
 
 def drawn(draw: random.Random) -> tuple[list[Step], int]:
     steps = [
-        Step(draw.choice(list(KINDS)), draw.choice([0, 1, 1, 2]), draw.choice([0, 1, 2]), draw.random() < 0.2)
+        Step(
+            draw.choice(list(KINDS)),
+            draw.choice([0, 1, 1, 2, SIZE]),
+            draw.choice([0, 1, 2]),
+            draw.random() < 0.2,
+        )
         for _ in range(draw.choice([1, 2, 2, 3, 3]))
     ]
     return steps, draw.choice([1, 2, 3, 3])

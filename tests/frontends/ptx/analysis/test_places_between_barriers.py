@@ -22,7 +22,8 @@ from tests.sweeps import TURN
 THREADS = 8
 #: An expression: a name, a number, or an operation of two.
 Term = Any
-#: A store or load (place, guard), what ``x`` or ``y`` becomes under a guard, a barrier, or a loop.
+#: A store or load (place, guard), what ``x`` or ``y`` becomes under a guard, a barrier, or a loop: with its
+#: condition ahead of each turn, or, as compilers write it, ahead of the first and behind each.
 Statement = tuple[Any, ...]
 _OPERATIONS = {
     "+": "add.s32",
@@ -106,6 +107,15 @@ class _Text:
                     self.lines.append(f"@!{self.compare(('lt', name, bound), inner)} bra {out};")
                     self.write(body, inner)
                     self.lines.append(f"add.s32 {i}, {i}, {self.term(step, names)};\nbra {head};\n{out}:")
+                case ("do", name, start, (first, how, bound), step, body):
+                    i, head, out = names[name], self.label(), self.label()
+                    self.lines.append(f"mov.u32 {i}, {self.term(('+', start, 0), names)};")
+                    if first:
+                        self.lines.append(f"@!{self.compare((first, name, bound), names)} bra {out};")
+                    self.lines.append(f"{head}:")
+                    self.write(body, names)
+                    self.lines.append(f"add.s32 {i}, {i}, {step};")
+                    self.lines.append(f"@{self.compare((how, name, bound), names)} bra {head};\n{out}:")
 
 
 def written(statements: Sequence[Statement]) -> str:
@@ -182,16 +192,28 @@ class _Thread:
                         self.run(body, number)
                         i += self.value(step)
                     number = behind
+                case ("do", name, start, (first, how, bound), step, body):
+                    self._with(name, self.value(start))
+                    behind = number + _accesses(body)
+                    again = not first or _COMPARED[first](self.names[name], self.value(bound))
+                    while again:
+                        self.steps += 1
+                        if self.steps > 60:
+                            raise _StoppedError
+                        self.run(body, number)
+                        self.names[name] += step
+                        again = _COMPARED[how](self.names[name], self.value(bound))
+                    number = behind
         return number
 
 
 def _accesses(statements: Sequence[Statement]) -> int:
-    return sum(_accesses(s[-1]) if s[0] == "for" else s[0] in ("st", "ld") for s in statements)
+    return sum(_accesses(s[-1]) if s[0] in ("for", "do") else s[0] in ("st", "ld") for s in statements)
 
 
 def _codes(statements: Sequence[Statement]) -> Iterator[str]:
     for s in statements:
-        if s[0] == "for":
+        if s[0] in ("for", "do"):
             yield from _codes(s[-1])
         elif s[0] in ("st", "ld"):
             yield s[0]
@@ -263,8 +285,16 @@ ODD_EVEN = [
 ]  # fmt: skip
 
 
+TAPS = [
+    ("do", "x", "t", ("lt", "lt", "r"), THREADS, [("st", "x", None)]),
+    ("do", "y", "t", ("lt", "lt", ("+", "r", 7)), THREADS, [("st", ("+", "r", "y"), None)]),
+    ("bar",),
+    ("do", "x", "r", ("gt", "ne", 0), -1, [("ld", ("+", "t", ("+", "r", "x")), None)]),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    "statements", [HALO, PITCH, PADDED, ODD_EVEN], ids=["halo", "pitch", "padded", "odd-even"]
+    "statements", [HALO, PITCH, PADDED, ODD_EVEN, TAPS], ids=["halo", "pitch", "padded", "odd-even", "taps"]
 )
 def test_whole_groups(statements: list[Statement]) -> None:
     groups, positive = claims(statements)
@@ -281,6 +311,33 @@ MEET: dict[str, list[Statement]] = {
     "odd-even without a barrier": [("for", "p", 0, "n", 1, ODD_EVEN[0][-1][:-1])],
     "odd-even with one barrier": [("for", "p", 0, "n", 1, ODD_EVEN[0][-1][:-1]), ("bar",)],
     "threads at other barriers": [("for", "p", "t", "n", 1, [("st", ("+", "t", "r"), None), ("bar",)])],
+    "taps one too long": [
+        ("do", "x", "t", ("lt", "lt", ("+", "r", 1)), THREADS, [("st", "x", None)]),
+        *TAPS[1:],
+    ],
+    "taps that come once at least": [
+        ("do", "x", "t", ("", "lt", "r"), THREADS, [("st", "x", None)]),
+        *TAPS[1:],
+    ],
+    "a turn too many behind a loop": [
+        ("do", "x", 0, ("lt", "lt", "r"), 1, []),
+        ("st", ("+", "t", ("-", "x", "r")), ("eq", "x", 3)),
+        ("st", "t", None),
+    ],
+    "what the next turn reads": [
+        (
+            "for",
+            "p",
+            0,
+            "n",
+            1,
+            [("ld", "p", ("eq", "t", 1)), ("bar",), ("st", ("+", "p", 1), ("eq", "t", 0))],
+        )
+    ],
+    "one place behind a loop": [("for", "i", 0, "n", 1, []), ("st", "r", ("gt", "n", 0))],
+    "rows that are too short": [
+        ("for", "x", ("&", "t", 1), ("*", "r", 2), 2, [("st", ("+", ("*", (">>", "t", 1), "r"), "x"), None)])
+    ],
     "a turn beside the next": [
         ("for", "p", 0, "n", 1, [("st", ("+", "t", "p"), None), ("bar",), ("ld", ("+", "t", "p"), None)])
     ],
@@ -292,6 +349,48 @@ def test_groups_without_what_meets(name: str) -> None:
     groups, positive = claims(MEET[name])
     assert not all(groups)
     assert wrong(MEET[name], groups, positive) is None
+
+
+WAYS = """.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u32 p0)
+{
+.reg .pred %p<9>;
+.reg .b32 %r<9>;
+.extern .shared .align 16 .b8 s[];
+mov.u32 %r0, %tid.x;
+ld.param.u32 %r4, [p0];
+mov.u32 %r5, 3;
+setp.gt.s32 %p1, %r4, 5;
+@!%p1 bra K;
+setp.gt.s32 %p2, %r4, 10;
+@%p2 bra B;
+mov.u32 %r5, 2;
+bra J;
+B:
+setp.gt.s32 %p3, %r4, 20;
+mov.u32 %r5, LEAVES;
+@%p3 bra K;
+mov.u32 %r5, 1;
+J:
+mov.u32 %r7, 0;
+K:
+mul.lo.s32 %r1, %r0, %r5;
+shl.b32 %r1, %r1, 2;
+mov.u32 %r2, s;
+add.s32 %r2, %r2, %r1;
+st.shared.u32 [%r2], %r3;
+ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("leaves", "grouped"), [("0", False), ("4", True)])
+def test_a_join_that_may_not_be_come_to_rules_nothing_out(leaves: str, grouped: bool) -> None:
+    flow = Flow(parse(WAYS.replace("LEAVES", leaves), "k.ptx").entries[0])
+    (site,) = (k for k, i in enumerate(flow.body) if i.op == "st")
+    assert (PlacesBetweenBarriers(flow, (THREADS, 1, 1), {"s": 0}).of(site) is not None) == grouped
 
 
 # ---------------------------------------------------------------- kernels that are drawn
@@ -309,7 +408,21 @@ def _guard(d: random.Random, names: Sequence[str]) -> tuple[str, Term, Term]:
     return d.choice(("lt", "le", "gt", "ge", "eq", "ne")), _term(d, names, 1), _term(d, names, 1)
 
 
-def _drawn(d: random.Random, names: Sequence[str], depth: int, *, barriers: bool) -> list[Statement]:
+def _turned(d: random.Random, names: Sequence[str], depth: int) -> Statement:
+    """A loop with its condition at the end, of a register that is read behind it, too."""
+    name, how = d.choice("xy"), d.choice(["lt", "ne", "ne"])
+    down = how == "ne" and d.random() < 0.6
+    bound = d.choice([0, 0, 1, "r"]) if down else d.choice(["n", "r", ("+", "n", "r"), ("&", "n", 6)])
+    start = d.choice(["n", "r", ("&", "n", 7), ("-", "n", ("&", "n", 1)), "t"] if down else [0, 0, "t", "r"])
+    step = d.choice([-1, -1, -2] if down else [1, 1, 2, THREADS])
+    inner = _drawn(d, [*names, name, name], depth - 1, barriers=False, turned=True)
+    first = "" if d.random() < 0.3 else "gt" if down else "lt"
+    return ("do", name, start, (first, how, bound), step, inner)
+
+
+def _drawn(
+    d: random.Random, names: Sequence[str], depth: int, *, barriers: bool, turned: bool = False
+) -> list[Statement]:
     found: list[Statement] = []
     for _ in range(d.randint(1, 3)):
         how = d.random()
@@ -320,8 +433,10 @@ def _drawn(d: random.Random, names: Sequence[str], depth: int, *, barriers: bool
             bound = d.choice(["n", "r", ("*", "n", 2), ("*", "n", "n"), ("+", "n", "r")])
             step = d.choice([1, 1, 2, THREADS, "n"])
             within = barriers and (uniform or d.random() < 0.3)
-            inner = _drawn(d, [*names, name], depth - 1, barriers=within)
+            inner = _drawn(d, [*names, name], depth - 1, barriers=within, turned=turned)
             found.append(("for", name, start, bound, step, inner))
+        elif turned and how < 0.3 and depth:
+            found.append(_turned(d, names, depth))
         elif how < 0.35:
             guard = None if d.random() < 0.4 else _guard(d, names)
             found.append(("set", d.choice("xy"), _term(d, [*names, "x", "y"], 2), guard))
@@ -334,9 +449,9 @@ def _drawn(d: random.Random, names: Sequence[str], depth: int, *, barriers: bool
     return found
 
 
-def _judged(seed: int) -> int:
+def _judged(seed: int, *, turned: bool = False) -> int:
     d = random.Random(seed)
-    statements = _drawn(d, ["t", "t", "n", "r", "x", "y"], 2, barriers=True)
+    statements = _drawn(d, ["t", "t", "n", "r", "x", "y"], 2, barriers=True, turned=turned)
     groups, positive = claims(statements)
     found = wrong(statements, groups, positive)
     assert found is None, f"seed {seed}: {found}\n{statements}\n{groups}"
@@ -356,6 +471,41 @@ def test_drawn_kernels() -> None:
     assert grouped > 10
 
 
+def test_drawn_kernels_with_conditions_behind_their_turns() -> None:
+    grouped = sum(_judged(seed, turned=True) for seed in range(20 * TURN, 20 * TURN + 20))
+    assert grouped > 5
+
+
+@pytest.mark.slow
+def test_more_drawn_kernels_with_conditions_behind_their_turns() -> None:
+    assert sum(_judged(seed, turned=True) for seed in range(20_000, 21_500)) > 300
+
+
 @pytest.mark.slow
 def test_more_drawn_kernels() -> None:
     assert sum(map(_judged, range(10_000, 11_500))) > 300
+
+
+HALVES = """.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u32 n)
+{
+.reg .b32 %r<9>;
+.extern .shared .align 16 .b8 s[];
+mov.u32 %r1, %tid.x; ld.param.u32 %r2, [n]; shl.b32 %r3, %r1, 8;
+SUM %r4, %r3, %r3;
+shl.b32 %r5, %r2, 2; add.s32 %r6, %r4, %r5; mov.u32 %r7, s; add.s32 %r8, %r7, %r6;
+st.shared.u32 [%r8], %r1;
+ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("add", "apart"), [("add.u32", True), ("add.u16x2", False), ("add.bf16x2", False)])
+def test_sums_of_halves_are_no_sums(add: str, apart: bool) -> None:
+    # of 128 threads more, 256 t + 256 t loses its carry
+    (f,) = parse(HALVES.replace("SUM", add)).functions
+    found = PlacesBetweenBarriers(Flow(f), (256, 1, 1), {"s": 0})
+    at = next(k for k, i in enumerate(f.body) if i.op == "st")
+    assert (found.of(at) is not None) is apart

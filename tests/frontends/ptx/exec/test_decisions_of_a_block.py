@@ -80,11 +80,11 @@ def test_a_loop_until_a_word_of_the_whole_block(tmp_path: Path) -> None:
         # each warp reads its own part, and goes its own way past barriers of the block
         {"load": "ld.shared.u32 %r12, [%r5];"},
         # the parts are written again while others read them
-        {"between": "", "last": ""},
+        {"between": "st.shared.u32 [%r5], %r14;"},
         # a lane's own word
         {"load": "ld.global.u32 %r12, [%rd2];"},
-        # no barrier between the turns' stores and loads
-        {"last": ""},
+        # a word is written again that the other warp may still load
+        {"last": "st.shared.u32 [%r20], %r14;"},
     ],
 )
 def test_a_loop_whose_threads_may_part_or_race(tmp_path: Path, changes: dict[str, str]) -> None:
