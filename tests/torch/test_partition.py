@@ -65,7 +65,12 @@ def test_what_does_not_fit_is_found_once(monkeypatch: pytest.MonkeyPatch) -> Non
     nodes = [n for n in graph.nodes if n.op == "call_function"]
     added: list[Any] = []
     plain = Group.add
-    monkeypatch.setattr(Group, "add", lambda self, node: (added.append(node), plain(self, node)))
+
+    def counted(group: Any, node: Any) -> None:
+        added.append(node)
+        plain(group, node)
+
+    monkeypatch.setattr(Group, "add", counted)
     grown = _Grown()
     for end in range(2, len(nodes) + 1):
         with pytest.raises(UnfitError):
