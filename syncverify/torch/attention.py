@@ -102,13 +102,14 @@ def _erase(nodes: Sequence[Node]) -> None:
 
     The graph is not functional yet: a node that nobody reads may be there for what it writes.
     """
-    pending = list(nodes)
+    pending, erased = list(nodes), set[Node]()
     while pending:
         node = pending.pop()
-        if node.users or node._erased or not (_pure(node) or _looks(node)):
+        if node.users or node in erased or not (_pure(node) or _looks(node)):
             continue
         pending += node.all_input_nodes
         node.graph.erase_node(node)
+        erased.add(node)
 
 
 # ---------------------------------------------------------------- repeated heads
