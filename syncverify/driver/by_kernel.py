@@ -37,13 +37,15 @@ _MALFORMED = (
 )  # fmt: skip
 
 
-def recheck(text: str, file: str, source: Any, facts: LaunchFacts) -> list[Rechecked]:
+def recheck(text: str, file: str, source: Any, facts: LaunchFacts, doubts: Any = None) -> list[Rechecked]:
     """Validates a file of such certificates against the kernels of a source (``files.SourceFile``).
 
+    ``doubts``: who looks at what proofs of PTX take for granted (``certificates.doubts``); None where a check
+    has done so.
     Raises RejectedError where one proves nothing, InputError for a file that is none.
     """
     of = _of_ir if source.module is None else _of_ptx
-    done = [of(entry, f"kernels[{i}]", source, facts) for i, entry in enumerate(entries(text, file))]
+    done = [of(entry, f"kernels[{i}]", source, facts, doubts) for i, entry in enumerate(entries(text, file))]
     if len({r.kernel for r in done}) != len(done):
         raise RejectedError("kernels", "a kernel is there twice")
     return done
@@ -69,7 +71,7 @@ def _head(entry: Any, where: str) -> CertifiedKernel:
     return CertifiedKernel(name, text, Policy(policy), given, proof, f"{where}.proof")
 
 
-def _of_ir(entry: Any, where: str, source: Any, facts: LaunchFacts) -> Rechecked:
+def _of_ir(entry: Any, where: str, source: Any, facts: LaunchFacts, _: Any) -> Rechecked:
     from syncverify.driver.outcomes import text_hash
     from syncverify.ir.check.well_formed import verify
     from syncverify.ir.text.printer import print_kernel
@@ -100,27 +102,26 @@ def of_kernel(kernel: Any, given: Mapping[str, int], policy: Policy, proof: Any,
     return follower.end()
 
 
-def _of_ptx(entry: Any, where: str, source: Any, facts: LaunchFacts) -> Rechecked:
+def _of_ptx(entry: Any, where: str, source: Any, facts: LaunchFacts, doubts: Any) -> Rechecked:
     e = _head(entry, where)
     if e.name not in [f.name for f in source.module.entries]:
         raise RejectedError(f"{where}.kernel", f"there is no kernel {e.name!r}")
     if e.text != source.hash:
         raise RejectedError(f"{where}.text", "the certificate is of another text")
-    return of_entry(source.module, facts, e)
+    return of_entry(source.module, facts, e, doubts)
 
 
-def of_entry(module: Any, facts: LaunchFacts, e: CertifiedKernel) -> Rechecked:
+def of_entry(module: Any, facts: LaunchFacts, e: CertifiedKernel, doubts: Any) -> Rechecked:
     """Follows a proof of an entry of a PTX module, as the front end's check poses it."""
-    from syncverify.driver.ptx_check import check_module
+    from syncverify.driver.ptx_check import check_module as check
     from syncverify.driver.ptx_task import Checker
     from syncverify.ir.consistency import NoLaunchError
 
     follower = Follower(e.proof, e.policy, e.where)
-    by = Checker(_undecided, follower.posed, again=False)
+    by = Checker(_undecided, follower.posed, again=doubts is not None and doubts.judge)
     try:
-        (report,) = check_module(
-            module, facts, e.policy, by, kernel=e.name, values=e.given, scope=ScopeKind.ALL
-        )
+        (report,) = check(module, facts, e.policy, by, kernel=e.name, values=e.given, scope=ScopeKind.ALL)
+        report = report if doubts is None else doubts.asked(report, module)
     except NoLaunchError:  # the launch file is wrong, not the certificate
         raise
     except InputError as wrong:

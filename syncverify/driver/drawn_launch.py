@@ -159,11 +159,12 @@ def _launch(
     keeping: Keeping | None,
     *,
     flags: bool = False,
-    data: Collection[str] = (),
+    data: Collection[str] | None = None,
 ) -> Launch:
-    """``keeping``: buffers hold what kernels tell apart. ``flags``: or what flags may be at launch. ``data``:
-    as for ``launch_with_data``."""
+    """``keeping``: buffers hold what kernels tell apart. ``flags``: or what flags may be at launch.
+    ``data``: as for ``launch_with_data``. With either, races in global memory are asked for."""
     mixed = keeping is not None
+    handed = source.system.info.tracks_global or flags or data is not None
     module, function, facts, system = source.module, source.function, source.facts, source.system
     row = number % (_OF_INPUTS if mixed else DRAWS)
     values = _values(
@@ -177,14 +178,14 @@ def _launch(
         number % 2 == 1,
         _compared(function, prod(_grid(facts, values))),
         _CONSTANTS[row],
-        system.info.tracks_global,
+        handed,
         mixed,
         number,
         None if keeping is None else keeping.contract,
         {} if keeping is None else keeping.numbers,
         prod(system.launch.block),
         _of_flags(function, prod(_grid(facts, values))) if flags else None,
-        data=data,
+        data=data or (),
     )
     leads = pointers(function)
     params = [_parameter(draw, i, v, leads) for i, v in enumerate(function.params)]
@@ -208,7 +209,7 @@ def _launch(
         shared=dynamic,
         params=params,
         registers=system.launch.registers or 0,
-        watches=frozenset({"shared", "global" if system.info.tracks_global and not mixed else "maps"}),
+        watches=frozenset({"shared", "global" if handed and not mixed else "maps"}),
         variables=_variables(module, function, facts),
         chosen=chosen,
         boundless=True,

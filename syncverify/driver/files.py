@@ -27,6 +27,7 @@ from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts
 
 if TYPE_CHECKING:
     from syncverify.checker.outcome import Outcome
+    from syncverify.driver.certificates.doubts import Doubts
     from syncverify.driver.ptx_check import Task
     from syncverify.driver.rechecked import Rechecked
     from syncverify.frontends.cuda.options import CudaOptions
@@ -413,6 +414,7 @@ class _PtxCheck:
         from syncverify.checker.prover.strategy import Entry
         from syncverify.driver.prover import prover
         from syncverify.driver.ptx_check import Checker, kernel_task, reports_of, with_whole_block
+        from syncverify.driver.sought import sought
         from syncverify.frontends.ptx.isa.validate import checked
 
         o = self.options
@@ -426,6 +428,8 @@ class _PtxCheck:
         checker = Checker(run_system, prover(Entry.PTX), prover(Entry.PTX_DATA))
         task = kernel_task(whole, g, self.facts, o.policy, checker, given, "", o.infer)
         *_, found = reports_of(task if everywhere else with_whole_block(task), scope)
+        if found.verdict is Verdict.PROVED and found.undecided is not None:  # executions may contradict it
+            found = sought(found, edited.module)
         return Judged.of(found, edited.path, self.source.path)
 
 
@@ -540,19 +544,38 @@ def suffices(text: str, file: str) -> bool:
 def recheck(text: str, file: str, source: SourceFile, facts: LaunchFacts) -> list[Rechecked]:
     """Validates certificates against the kernels of a source. Raises RejectedError, InputError.
 
-    Those that the kernel accepts alone need no search code, and load none.
+    Those that the kernel accepts alone need no search code, and load none. Where blocks may race or count
+    themselves in global memory, it is asked as in a check whether the text contradicts the proof.
     """
     if suffices(text, file):
         from syncverify.driver import by_kernel
 
-        return by_kernel.recheck(text, file, source, facts)
+        return by_kernel.recheck(text, file, source, facts, _doubts())
     if source.module is None:
         from syncverify.driver.certificates.follow import recheck as validate
 
         return validate(text, file, {k.name: facts.apply(k)[0] for k in source.kernels})
     from syncverify.driver.certificates import follow_ptx
 
-    return follow_ptx.recheck(text, file, source.module, source.hash, facts)
+    launched = follow_ptx.Launched(source.module, source.hash, facts, _doubts())
+    return follow_ptx.recheck(text, file, launched)
+
+
+def _doubts() -> Doubts:
+    """Who looks at what proofs take for granted; what that needs is loaded where something is asked."""
+    from syncverify.driver.certificates.doubts import Doubts
+
+    def executed(report: KernelReport, module: Module) -> KernelReport:
+        from syncverify.frontends.ptx.analysis.counted_blocks import used_counts
+
+        p = report.undecided.code.program
+        if p.handing is None and not used_counts(p.flow):
+            return report
+        from syncverify.driver.sought import sought
+
+        return sought(report, module)
+
+    return Doubts(run_system, executed)
 
 
 def check_file(

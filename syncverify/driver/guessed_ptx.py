@@ -36,6 +36,8 @@ _PREINCREMENTS = re.compile(r"(cp\.async\.mbarrier\.arrive)(?!\.noinc)(?=[.\s])"
 _POLL = re.compile(r"^\s*mbarrier\.(?:try|test)_wait[\w.:]*\s+(?P<p>%\w+)\s*,[^;]*;\s*$")
 _COUNTED = re.compile(r"\bbar(?:rier)?[\w.]*\.(?:sync|arrive|red)\S*\s[^;]*?\b(?P<id>\d+)\s*,\s*(?P<n>\d+)\b")
 _SIGNAL = re.compile(r"^\s*(?:@!?%\w+\s+)?(?:atom|red)\b\S*global\S*\s")
+_COUNT = re.compile(r"^\s*(?:@!?%\w+\s+)?atom\b\S*global\S*\.(?:inc|add)\b")
+_COUNT_IN_CUDA = re.compile(r"=[^;=]*\batomic(?:Inc|Add)\s*\(")
 _FENCE = "fence.acq_rel.gpu;"
 _BARRIER_NAMED = re.compile(
     r"^\s*mbarrier\.(?!init|inval)\S+\s[^;\[]*(?P<at>\[(?P<base>%\w+)(?:\+(?P<n>\d+))?\])"
@@ -48,7 +50,7 @@ _OF_ORDER = frozenset({"SV110", "SV111", "SV112", "SV115", "SV204", "SV211", "SV
 _OF_ARRIVALS = frozenset({"SV202", "SV210"})
 _OF_LIVES = frozenset({"SV204", "SV205"})
 _OF_SLOTS = frozenset({"SV110", "SV201", "SV202", "SV203", "SV210", "SV212"})
-_MOST_WEAK, _MOST_SIGNALS, _MOST_SLOTS = 3, 3, 4
+_MOST_WEAK, _MOST_SIGNALS, _MOST_SLOTS, _MOST_COUNTS = 3, 5, 4, 2
 #: Lines of a text that takes long to check.
 _LONG = 500
 #: Lines from a place that a wait or an arrival of the same threads is looked for.
@@ -73,6 +75,8 @@ def ptx_guesses(found: Diagnostic, file: str, text: Lines) -> Iterator[Repair]:
     """Repairs, with their edits of the text, that may mend a finding in a file of PTX."""
     if found.rule == "SV503" and text.kind in ("ptx", "cu"):
         yield from _waits_first(found, file, text)
+    if found.rule == "SV110" and text.kind == "cu":
+        yield from islice(_counts_in_cuda(file, text, _places(found, file)), _MOST_COUNTS)
     if text.kind != "ptx":
         return
     places = _places(found, file)
@@ -169,11 +173,28 @@ def _same_counts(file: str, text: Lines, places: list[int]) -> Iterator[Repair]:
 
 
 def _fences(file: str, text: Lines, places: list[int]) -> Iterator[Repair]:
-    """Fences before what tells other blocks that something is done."""
-    said = "a fence before this: it tells other blocks of what was written"
+    """Fences around what tells other blocks that something is done: before it, behind an atomic that counts
+    blocks, and on both sides of that."""
+    before = "a fence before this: it tells other blocks of what was written"
+    behind = "a fence behind this: a count acquires nothing of what other blocks wrote before theirs"
+    both = "a fence before this and one behind it: a count neither hands on nor receives"
     for n in nearest(text, places):
-        if _SIGNAL.match(text.code(n)):
-            edit = TextEdit(file, n, (), (indent_of(text.lines[n - 1]) + _FENCE,))
+        line, signal = text.lines[n - 1], _SIGNAL.match(text.code(n))
+        fence = indent_of(line) + _FENCE
+        found = [(before, TextEdit(file, n, (), (fence,)))] if signal else []
+        if signal and _COUNT.match(text.code(n)):
+            found.append((behind, TextEdit(file, n + 1, (), (fence,))))
+            found.append((both, TextEdit(file, n, (line,), (fence, line, fence))))
+        for said, edit in found:
+            yield Repair(Mistake.MISSING_FENCE, Span(file, n), said, edit=edit)
+
+
+def _counts_in_cuda(file: str, text: Lines, places: list[int]) -> Iterator[Repair]:
+    """Fences behind atomics of CUDA by which blocks count themselves."""
+    said = "a fence behind this: a count acquires nothing of what other blocks wrote before theirs"
+    for n in nearest(text, places):
+        if _COUNT_IN_CUDA.search(text.code(n)):
+            edit = TextEdit(file, n + 1, (), (indent_of(text.lines[n - 1]) + "__threadfence();",))
             yield Repair(Mistake.MISSING_FENCE, Span(file, n), said, edit=edit)
 
 

@@ -422,7 +422,8 @@ def _published(k: CheckTask, report: KernelReport) -> KernelReport:
     )
     why = Reason(text, Cause.GLOBAL_DATA)
     note = Diagnostic("SV902", Severity.WARNING, why, span)
-    return replace(report, verdict=Verdict.UNKNOWN, reason=why, diagnostics=(note, *report.diagnostics))
+    diagnostics = (note, *report.diagnostics)
+    return replace(report, verdict=Verdict.UNKNOWN, reason=why, diagnostics=diagnostics, undecided=k)
 
 
 def _of_the_last(k: CheckTask, report: KernelReport) -> KernelReport:
@@ -524,6 +525,7 @@ def _with_plain_global(k: CheckTask, report: KernelReport) -> KernelReport:
     known = with_pointers(k.facts, followed.code.program)
     if known is not None:
         followed = followed.launched(known)
+    followed = replace(followed, checker=k.checker.doubting)
     for facts in asked_launches(followed.facts, followed.function):
         found = check_launch(followed.at(facts))
         if found.verdict is Verdict.REFUTED and found.stats.get("exchange"):

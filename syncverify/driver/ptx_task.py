@@ -67,7 +67,13 @@ class Checker:
     briefly: Prove | None = None  # the same by one look, where data is any word
     ahead: Prove | None = None  # the same for little effort, where a weaker proof may do
     early: Judge | None = None  # of a few small launches, which come before the search for every size
-    again: bool = True  # what a proof takes for granted is looked at where it can be wrong
+    #: what a proof takes for granted is looked at where it can be wrong; by whom, if not by the judge itself
+    again: bool | Judge = True
+
+    @property
+    def doubting(self) -> Checker:
+        """The checker that looks at what a proof takes for granted."""
+        return self if isinstance(self.again, bool) else Checker(self.again)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ from syncverify.driver.input_harm import Inputs
 from syncverify.driver.ptx_assumptions import ZERO_FLAGS
 from syncverify.driver.ptx_task import CheckTask, compiled
 from syncverify.driver.zero_launch import OfZeros, of_zeros, waits_for_blocks
+from syncverify.frontends.ptx.analysis.counted_blocks import UnorderedCount, unordered_count, used_counts
 from syncverify.frontends.ptx.exec.system import PtxSystem
 from syncverify.frontends.ptx.syntax.nodes import Module
 from syncverify.simulate.ptx import Harm, Launch
@@ -86,8 +87,8 @@ def sought(report: KernelReport, module: Module, effort: ReplayEffort = SEARCH) 
     """
     k = report.undecided
     proved = report.verdict is Verdict.PROVED
-    if report.verdict is Verdict.REFUTED or k is None or report.policy is Policy.STRICT:
-        return report
+    if report.verdict is Verdict.REFUTED or k is None or (report.policy is Policy.STRICT and not proved):
+        return report  # what strict mode leaves undecided stays so
     if k.facts.block is None:
         return report
     start = time.perf_counter()
@@ -230,7 +231,36 @@ def _finding(harm: Harm, module: Module, k: CheckTask, what: str) -> Diagnostic:
     if harm.other is not None and harm.other.line:
         related = (Label(_span(harm.other.line, module), "the other access"),)
     text = f"{what} brings {_BROUGHT[harm.kind]}: {harm.detail}"
-    return Diagnostic(_rule(harm, k), Severity.ERROR, text, where, related=related)
+    count = _unordered_count(harm, k)
+    if count is None:
+        return Diagnostic(_rule(harm, k), Severity.ERROR, text, where, related=related)
+    at = module.span(k.code.program.body[count.count])
+    lacks = [
+        *([] if count.published else ["no release: a fence before it publishes what was written"]),
+        *([] if count.acquired else ["no acquire: what is read behind it may be older than the count"]),
+    ]
+    label = Label(at, f"this count is {', and '.join(lacks)}", unmended=True)
+    return Diagnostic(
+        _rule(harm, k), Severity.ERROR, text, where, fix=_mend(count), related=(*related, label)
+    )
+
+
+def _unordered_count(harm: Harm, k: CheckTask) -> UnorderedCount | None:
+    """The count of blocks that should order the two accesses of a race, and does not."""
+    if harm.kind is not Kind.RACE or harm.other is None:
+        return None
+    p = k.code.program
+    return unordered_count(p.flow, used_counts(p.flow), p.origins, {harm.where.line, harm.other.line})
+
+
+def _mend(count: UnorderedCount) -> str:
+    """What puts a count in order with the accesses around it."""
+    sides = [
+        *([] if count.published else ["between the writes and the count"]),
+        *([] if count.acquired else ["between the count and the reads"]),
+    ]
+    who = "" if count.acquired else ", by the thread that counts, ahead of the barrier"
+    return f"put __threadfence() (fence.acq_rel.gpu) {' and '.join(sides)}{who}"
 
 
 def _rule(harm: Harm, k: CheckTask) -> str:

@@ -9,13 +9,16 @@ on the input.
 Where a kernel decides by words behind a pointer that it writes too, the host may have set them: a semaphore
 that is 1 while it is free, a token, a mode beside a flag. Harm counts there if it comes with other words too.
 
+So are kernels that count their blocks with nothing that orders memory by the count. Of these a race counts
+whose write or read is the one that nothing orders.
+
 Example: a lock that a block takes by ``atomicCAS(&lock, 0, 1)`` and never lets go hangs with two blocks. One
 that ``atomicCAS(lock, 1, 0)`` takes, and a store of 1 lets go, hangs with zeros alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -23,6 +26,7 @@ from syncverify.checker.prover.strategy import ReplayEffort
 from syncverify.driver.drawn_launch import DRAWS, NoLaunchError, launch_with_data, set_by_the_host
 from syncverify.driver.input_harm import Inputs
 from syncverify.driver.ptx_task import CheckTask, compiled
+from syncverify.frontends.ptx.analysis.counted_blocks import unacquired_read, unfenced_count, used_counts
 from syncverify.frontends.ptx.analysis.fenced_signals import with_fenced_signals
 from syncverify.frontends.ptx.analysis.shared_polls import global_polls
 from syncverify.frontends.ptx.compile.program import Program
@@ -61,7 +65,7 @@ def of_zeros(
 ) -> OfZeros | None:
     """Harm that executions with zeros in all memory show; None where they show none. Of an open grid launches
     are executed that the kernel may be meant for (``meant_launches``). ``proved``: any harm is asked for."""
-    if inputs.program.handing is None or inputs.host_steers:
+    if (inputs.program.handing is None and not _unpublished(inputs.program)) or inputs.host_steers:
         return None
     function = next(f for f in module.functions if f.name == k.function.name and f.entry)
     given = all(isinstance(e, int) for e in k.facts.grid)
@@ -94,7 +98,8 @@ def _of_one(
     """The same of one launch, and whether harm comes with other words behind pointers that steer, too."""
     of, program = compiled(k)
     clusters = 0 if of.grid is None else prod(of.grid) // of.ctas
-    if program.handing is None or not 0 < clusters <= _MOST:
+    lines = _unpublished(program) if program.handing is None else frozenset[int]()
+    if (program.handing is None and not lines) or not 0 < clusters <= _MOST:
         return None
     system = PtxSystem.fresh(program, of, 0, source_hash=k.hash, clusters=clusters)
     limits = Limits(effort.steps, effort.each, effort.executions)
@@ -103,8 +108,13 @@ def _of_one(
         functions = tuple(function if f.name == function.name else f for f in module.functions)
         module = replace(module, functions=functions)
 
+    held = frozenset(program.body[k].line for k in used_counts(program.flow))
+
+    def counts(harm: Harm) -> bool:
+        return _is_race_at(harm, lines) if lines else _counts(harm)
+
     def search(draw: Callable[[int], Launch], launches: int) -> Confirmed:
-        return confirm(module, function.name, (), "hang", draw, launches, limits, counts=_counts)
+        return confirm(module, function.name, (), "hang", draw, launches, limits, counts=counts, held=held)
 
     try:
         data = inputs.read_alone(_memory_names(function, k.facts))
@@ -121,6 +131,19 @@ def _memory_names(function: Function, facts: PtxFacts) -> dict[str, str]:
     """The names of what parameters lead to, where the launch file gives some."""
     leaves = ((p.name, leaf) for p, some in zip(function.params, facts.params, strict=False) for leaf in some)
     return {f"{name}+{leaf.offset}": leaf.name for name, leaf in leaves if leaf.name}
+
+
+def _unpublished(program: Program) -> frozenset[int]:
+    """The lines of what blocks that count themselves write, or read, and the count does not order.
+    No part of such a kernel releases or acquires, so that it hands nothing over; the last block reads it."""
+    flow, origins, counts = program.flow, program.origins, used_counts(program.flow)
+    found = (ask(flow, counts, origins, certain=True) for ask in (unfenced_count, unacquired_read))
+    return frozenset(program.body[k].line for k in found if k is not None)
+
+
+def _is_race_at(harm: Harm, lines: Collection[int]) -> bool:
+    other = () if harm.other is None else (harm.other.line,)
+    return harm.kind is Kind.RACE and any(line in lines for line in (harm.where.line, *other))
 
 
 def _counts(harm: Harm) -> bool:

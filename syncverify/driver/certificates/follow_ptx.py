@@ -18,6 +18,7 @@ from syncverify.checker.kernel.exact import Follower
 from syncverify.checker.outcome import Outcome
 from syncverify.driver.certificates import exact
 from syncverify.driver.certificates.blocks import BLOCKS, parts_of, same_launches, taken, with_block
+from syncverify.driver.certificates.doubts import Doubts, why_not
 from syncverify.driver.certificates.ptx_posed import checked
 from syncverify.driver.posed import Found, Posed
 from syncverify.driver.ptx_task import Checker
@@ -73,32 +74,42 @@ class _Claims:
         return Found(Verdict.PROVED, stopped=met.stopped)
 
 
-def recheck(text: str, file: str, module: Module, source_hash: str, facts: LaunchFacts) -> list[Rechecked]:
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """A module of that hash, how it is launched, and who looks at what proofs take for granted."""
+
+    module: Module
+    hash: str
+    facts: LaunchFacts
+    doubts: Doubts
+
+
+def recheck(text: str, file: str, of: Launched) -> list[Rechecked]:
     """Validates a file of certificates against the entries of a PTX module, as launched.
 
     Raises RejectedError where some certificate proves nothing, InputError for a file that is none.
     """
     done: list[Rechecked] = []
     for i, entry in enumerate(entries(text, file)):
-        done.append(_entry(entry, f"kernels[{i}]", module, source_hash, facts))
+        done.append(_entry(entry, f"kernels[{i}]", of))
     if len({r.kernel for r in done}) != len(done):
         raise RejectedError("kernels", "a kernel is there twice")
     return done
 
 
-def _entry(entry: Any, where: str, module: Module, source_hash: str, facts: LaunchFacts) -> Rechecked:
+def _entry(entry: Any, where: str, of: Launched) -> Rechecked:
     name, text, policy, values, proof = take(entry, where, "kernel", "text", "policy", "values", "proof")
-    if name not in [f.name for f in module.entries]:
+    if name not in [f.name for f in of.module.entries]:
         raise RejectedError(f"{where}.kernel", f"there is no kernel {name!r}")
-    if text != source_hash:
+    if text != of.hash:
         raise RejectedError(f"{where}.text", "the certificate is of another text")
     if policy not in [str(p) for p in Policy]:
         raise RejectedError(f"{where}.policy", f"{policy!r} is no policy")
     given = given_values(values, f"{where}.values")
-    e = _Entry(name, text, Policy(policy), given, f"{where}.proof")
+    e = _Entry(name, text, Policy(policy), given, f"{where}.proof", of.doubts)
     if isinstance(proof, dict) and proof.get("kind") == BLOCKS:
-        return e.for_blocks(module, facts, proof)
-    return e.followed(module, facts, proof)
+        return e.for_blocks(of.module, of.facts, proof)
+    return e.followed(of.module, of.facts, proof)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +121,7 @@ class _Entry:
     policy: Policy
     given: dict[str, int]
     where: str
+    doubts: Doubts
 
     def for_blocks(self, module: Module, facts: LaunchFacts, proof: Any) -> Rechecked:
         """A proof with a part for each block, as nothing gives one."""
@@ -136,20 +148,21 @@ class _Entry:
             from syncverify.driver import by_kernel
 
             e = by_kernel.CertifiedKernel(self.name, self.text, self.policy, self.given, proof, at)
-            return by_kernel.of_entry(module, facts, e)
+            return by_kernel.of_entry(module, facts, e, self.doubts)
         kind, parts = take(proof, at, "kind", "parts")
         if kind != "ptx":
             raise RejectedError(f"{at}.kind", f"{kind!r} is no proof of PTX")
         claims = _Claims(listed(parts, f"{at}.parts"), at)
-        by = Checker(claims.judge, claims.prove, again=False)
+        by = Checker(claims.judge, claims.prove, again=self.doubts.judge)
         try:
             report = checked(module, self.name, facts, self.given, self.policy, by)
+            report = self.doubts.asked(report, module)
         except NoLaunchError:  # the launch file is wrong, not the certificate
             raise
         except InputError as e:
             raise RejectedError(at, e.message) from None
         if report.verdict is not Verdict.PROVED:
-            raise RejectedError(at, f"it does not follow: {report.reason or report.verdict}")
+            raise RejectedError(at, f"it does not follow: {why_not(report)}")
         if claims.taken != len(claims.parts):
             raise RejectedError(f"{at}.parts", "more than the launch has")
         rests = (*report.scope.assume, *report.assumptions, *claims.met.assumed)
@@ -163,4 +176,4 @@ def _reason(data: Any, at: str) -> Reason:
     return heard(data)
 
 
-__all__ = ["recheck"]
+__all__ = ["Launched", "recheck"]

@@ -15,7 +15,7 @@ from syncverify.simulate.ptx.execute import run_loaded
 from syncverify.simulate.ptx.harm import CannotExecute, Harm, Kind
 from syncverify.simulate.ptx.launch import Launch
 from syncverify.simulate.ptx.loading import Loaded, load
-from syncverify.simulate.ptx.schedules import Priorities, Random, Schedule
+from syncverify.simulate.ptx.schedules import Holding, Priorities, Random, Schedule
 from syncverify.simulate.ptx.syntax import Module
 from syncverify.simulate.ptx.witness import Step, Stepping
 
@@ -23,6 +23,8 @@ from syncverify.simulate.ptx.witness import Step, Stepping
 FEWEST = 6
 #: The same where they are long: the witness's schedule, on so many launches, spends the budget.
 FEWEST_LONG = 3
+#: Executions that hold back who comes to some lines, where there are some.
+_HOLDING = (2, 3)
 #: Warp instructions that may be executed for one step of a witness.
 WARP_INSTRUCTIONS_A_STEP = 64
 #: What an execution of each claim may show: what is undefined or races in one hangs in another.
@@ -75,13 +77,15 @@ def confirm(
     elected: int = 0,
     lines: frozenset[int] = frozenset(),
     counts: Callable[[Harm], bool] | None = None,
+    held: frozenset[int] = frozenset(),
 ) -> Confirmed:
     """Executes a kernel until harm of the claim is seen or the limits are spent.
 
     ``draw`` gives the launch of a number: what the facts leave open is drawn differently for each.
     ``elected``: the lane that elect.sync chooses, where it is one of its lanes. ``lines``: those of the
     finding; at others addresses in global memory do no harm, for what has been drawn may have made them.
-    ``counts``: whether harm counts, instead of the claim.
+    ``counts``: whether harm counts, instead of the claim. ``held``: lines of atomics that
+    count, to which all come before one goes on, in a few executions.
     """
     made: dict[int, tuple[Loaded, Launch]] = {}
     spent = ended = 0
@@ -93,7 +97,7 @@ def confirm(
             if which not in made:
                 launch = draw(which)
                 made[which] = load(module, kernel, launch, which), launch
-            schedule, how = _schedule(number, launches, steps, elected)
+            schedule, how = _schedule(number, launches, steps, elected, held)
             loaded, launch = made[which]
             most = _most(number, steps, limits, spent)
             result = run_loaded(loaded, launch, schedule, most, number)
@@ -124,10 +128,15 @@ def _most(number: int, steps: Sequence[Step], limits: Limits, spent: int) -> int
     return max(min(limits.each, limits.steps), min(WARP_INSTRUCTIONS_A_STEP * len(steps), limits.witness))
 
 
-def _schedule(number: int, launches: int, steps: Sequence[Step], elected: int) -> tuple[Schedule, str]:
-    """The schedule of an execution: the witness's in each launch, then random and priority-based in turn."""
+def _schedule(
+    number: int, launches: int, steps: Sequence[Step], elected: int, held: frozenset[int]
+) -> tuple[Schedule, str]:
+    """The schedule of an execution: the witness's in each launch, then random and priority-based in turn; of
+    these the ``_HOLDING`` hold back who comes to some lines."""
     schedule: Random
-    if number < launches and steps:
+    if held and number in _HOLDING:
+        schedule, how = Holding(number, held), f"a schedule that holds back who counts (seed {number})"
+    elif number < launches and steps:
         schedule, how = Stepping(steps, number), "the witness's schedule"
     elif number % 2:
         schedule, how = Priorities(number), f"a schedule by priorities (seed {number})"

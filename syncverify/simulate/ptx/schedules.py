@@ -126,6 +126,25 @@ class Priorities(Random):
         return best
 
 
+class Holding(Random):
+    """Random choices, but nobody executes one of some lines while another one can move.
+
+    Example: all blocks come to the atomic by which they count themselves, and then count. A fence of each
+    block is before all counts then, so that no order of the fences hides that the count acquires nothing.
+    """
+
+    def __init__(self, seed: int, lines: frozenset[int]) -> None:
+        super().__init__(seed)
+        self.lines = lines
+
+    def pick(self, m: Machine, able: list[Fragment], engines: list[Operation]) -> Fragment | Operation:
+        free = [f for f in able if f.code.lines[f.pc] not in self.lines]
+        return super().pick(m, free if free or engines else able, engines)
+
+    def burst(self, m: Machine) -> int:
+        return 1
+
+
 class Parting(Random):
     """Lanes of a warp part at some lines, and one part runs far ahead of the other.
 

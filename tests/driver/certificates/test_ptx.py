@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from syncverify.driver import files
 from syncverify.driver.certificates import RejectedError, dumps, resealed
 from syncverify.frontends.launch_facts import LaunchFacts, facts_for
 from tests.driver.certificates.mutate import changed, changes, unordered
+from tests.system.small_ptx import read as read_small
 
 PTX = Path(__file__).parents[3] / "corpus" / "ptx"
 OPEN = """[kernel.{0}]
@@ -62,6 +64,56 @@ def judged(data: Any, name: str, path: Path | None = None) -> str | None:
     except (RejectedError, InputError) as e:
         return str(e)
     return None
+
+
+#: Two blocks, of which the second reads what the first writes, with nothing to wait for.
+NO_WAIT = """.version 8.3
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 out, .param .u64 flag)
+.reqntid 32
+{
+  .reg .pred %p<3>;
+  .reg .b32 %r<9>;
+  .reg .b64 %d<9>;
+  ld.param.u64 %d1, [out]; ld.param.u64 %d4, [flag];
+  mov.u32 %r1, %tid.x; mov.u32 %r4, %ctaid.x;
+  mul.wide.u32 %d2, %r1, 4; add.s64 %d3, %d1, %d2;
+  setp.ne.u32 %p1, %r4, 0;
+  @%p1 bra R;
+  st.global.u32 [%d3], %r1;
+  bar.sync 0;
+  setp.ne.u32 %p2, %r1, 0;
+  @%p2 bra E;
+  red.release.gpu.global.add.u32 [%d4], 1;
+  bra E;
+R:
+  ld.global.u32 %r6, [%d3];
+  st.global.u32 [%d3+512], %r6;
+E:
+  ret;
+}
+"""
+LAST_BLOCKS = Path(__file__).parents[2] / "system" / "small_ptx" / "last_blocks.kernels"
+LAST = next(k.text for k in read_small(LAST_BLOCKS) if k.name == "a fence before the count alone")
+
+
+@pytest.mark.parametrize(
+    ("text", "launch", "said"),
+    [(NO_WAIT, "grid = [2]\n", "not ordered"), (LAST, "", "brings a race")],
+    ids=["no wait", "last block"],
+)
+def test_what_the_text_contradicts_is_rejected(text: str, launch: str, said: str, tmp_path: Path) -> None:
+    """A proof takes for granted that no block reads what another one writes, and that counts order it."""
+    path, file = tmp_path / "k.ptx", tmp_path / "k.toml"
+    path.write_text(text)
+    file.write_text(f"[kernel.k]\nblock = [32]\n{launch}")
+    read, known = files.read_source(path), facts_for(str(path), str(file))
+    (report,) = files.check_source(read, facts=known, scope=ScopeKind.ALL, repairs=False)
+    assert report.verdict is Verdict.REFUTED
+    made = files.certificates(read, known, {}, [replace(report, verdict=Verdict.PROVED)])
+    with pytest.raises(RejectedError, match=said):
+        files.recheck(dumps(made), "c.json", read, known)
 
 
 @pytest.mark.parametrize("name", ["bulk_ring.good", "wgmma_release.good", "multicast_pair.good"])

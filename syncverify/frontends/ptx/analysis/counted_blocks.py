@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 
 from syncverify.frontends.ptx.analysis.pointer_provenance import ANYWHERE, Origins
 from syncverify.frontends.ptx.decode.global_access import semantics
@@ -74,6 +75,35 @@ def unacquired_read(
         )
         if found is not None:
             return found
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class UnorderedCount:
+    """An atomic by which blocks count themselves, and which a write and a read are not ordered by:
+    ``published`` says whether the write is before it, ``acquired`` whether the read is behind it."""
+
+    count: int
+    published: bool
+    acquired: bool
+
+
+def unordered_count(
+    flow: Flow, counts: Collection[int], origins: Origins, lines: Collection[int]
+) -> UnorderedCount | None:
+    """The count that does not order a write and a read of these ``lines``, with what lacks; None if there is
+    none. The memory model asks it of strong loads, too, where the write is a plain one."""
+    body = flow.body
+    for k, a, reads in _handed(flow, counts, origins, certain=True):
+        for r in reads if body[k].line in lines else ():
+            if body[r].line not in lines or not reaches(flow, a, r, _never):
+                continue
+            published = _releases(body[a]) or not reaches(flow, k, a, lambda j: is_wide_fence(body[j]))
+            acquired = _wide(body[a], {"acquire", "acq_rel"}) or not reaches(
+                flow, a, r, lambda j: is_wide_fence(body[j], "release")
+            )
+            if not (published and acquired):
+                return UnorderedCount(a, published, acquired)
     return None
 
 
@@ -270,6 +300,7 @@ def reaches(flow: Flow, begin: int, end: int, stops: Callable[[int], bool]) -> b
 
 
 __all__ = [
+    "UnorderedCount",
     "is_barrier",
     "is_wide_fence",
     "only_counts",
@@ -279,5 +310,6 @@ __all__ = [
     "steering_counts",
     "unacquired_read",
     "unfenced_count",
+    "unordered_count",
     "used_counts",
 ]

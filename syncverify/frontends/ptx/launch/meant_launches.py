@@ -114,6 +114,7 @@ def asked_launches(facts: PtxFacts, function: Function, pointers: Collection[str
     axes = [a for a in meant_axes(function) if f"grid.{a}" in _open(meant)]
     if not axes:
         yield from some_sizes(meant, pointers)
+        yield from _of_named_sizes(meant, function, pointers)
         return
     shapes = [{axes[0]: _TWO}, dict.fromkeys(axes, _TWO), *({a: _TWO} for a in axes[1:]), {axes[0]: _MORE}]
     if not asks_extents(function):
@@ -125,6 +126,18 @@ def asked_launches(facts: PtxFacts, function: Function, pointers: Collection[str
             yield from islice(some_sizes(one, pointers), 1 if n else None)
     if not found:
         yield from some_sizes(meant, pointers)
+
+
+def _of_named_sizes(facts: PtxFacts, function: Function, pointers: Collection[str]) -> Iterator[PtxFacts]:
+    """The facts with as many blocks as the text may be meant for, where the launch file names the number."""
+    counts = [_MORE] if asks_extents(function) else [_MORE, *_named(function)]
+    for name in dict.fromkeys(e.name for e in facts.grid if isinstance(e, Var)):
+        for n in counts:
+            try:
+                one = facts.bind({name: n})
+            except InputError:
+                continue
+            yield from islice(some_sizes(one, pointers), 1)
 
 
 def _of_shape(facts: PtxFacts, axes: Sequence[str], shape: Mapping[str, int]) -> Iterator[PtxFacts]:

@@ -18,6 +18,8 @@ cluster = [1]
 1 = "ptr"
 """
 OF_ANY_GRID = FACTS.replace("[4]", '["g"]').replace("cluster", 'assume = ["g >= 1"]\ncluster')
+#: A block that finds three counts is the last of four, and not of five.
+OF_FOUR = OF_ANY_GRID.replace('"g >= 1"', '"g >= 1", "g <= 4"')
 PARAMS = ".param .u64 k_parts, .param .u64 k_count"
 BODY = """
     .shared .align 4 .b8 last[4];
@@ -86,15 +88,24 @@ def test_a_block_that_is_alone_may_read_what_it_wrote(check: Any) -> None:
     assert check(module_text(BODY.replace("FENCE", ""), PARAMS), facts=facts)["verdict"] == "proved"
 
 
-def test_with_a_fence_of_the_device_it_is_not_refuted(check: Any) -> None:
-    text = module_text(BODY.replace("FENCE", "membar.gl;"), PARAMS)
-    assert check(text, facts=FACTS)["verdict"] != "refuted"
+#: A fence between the count and the reads of the last block.
+LATER = ("st.shared.u32 [last], %r4;", "membar.gl;\n    st.shared.u32 [last], %r4;")
+
+
+@pytest.mark.parametrize("loads", ["ld.global.u32", "ld.volatile.global.u32"])
+def test_a_fence_before_the_count_alone_is_a_race(check: Any, loads: str) -> None:
+    """The count acquires nothing, and the stores are plain ones."""
+    text = BODY.replace("FENCE", "membar.gl;").replace("ld.global.u32", loads)
+    assert check(module_text(text, PARAMS), facts=FACTS)["verdict"] == "refuted"
+    assert check(module_text(text, PARAMS), facts=OF_ANY_GRID)["verdict"] in ("unknown", "refuted")
+    assert check(module_text(text.replace(*LATER), PARAMS), facts=FACTS)["verdict"] == "proved"
 
 
 @pytest.mark.parametrize("fence, proved", [("membar.gl;", True), ("membar.cta;", False), ("", False)])
 def test_any_number_of_blocks_may_count(check: Any, fence: str, proved: bool) -> None:
     """Loads that follow are strong, so the count decides about a hand-over; nobody waits for it."""
     text = BODY.replace("FENCE", fence).replace("ld.global.u32", "ld.volatile.global.u32")
+    text = text.replace("st.global.u32", "st.volatile.global.u32")
     assert (check(module_text(text, PARAMS), facts=OF_ANY_GRID)["verdict"] == "proved") == proved
 
 
@@ -102,4 +113,11 @@ def test_any_number_of_blocks_may_count(check: Any, fence: str, proved: bool) ->
 def test_plain_loads_behind_the_count_want_a_fence(check: Any, behind: str, proved: bool) -> None:
     loads = "mul.wide.u32 %rd5, %r1, 4;"
     text = BODY.replace("FENCE", "membar.gl;").replace(loads, f"{behind}\n{loads}")
-    assert (check(module_text(text, PARAMS), facts=OF_ANY_GRID)["verdict"] == "proved") == proved
+    assert (check(module_text(text, PARAMS), facts=OF_FOUR)["verdict"] == "proved") == proved
+
+
+def test_the_fourth_of_five_blocks_is_not_the_last(check: Any) -> None:
+    """That the launch file names the number of blocks makes no difference to an open grid."""
+    loads = "mul.wide.u32 %rd5, %r1, 4;"
+    text = BODY.replace("FENCE", "membar.gl;").replace(loads, f"membar.gl;\n{loads}")
+    assert check(module_text(text, PARAMS), facts=OF_ANY_GRID)["verdict"] == "unknown"

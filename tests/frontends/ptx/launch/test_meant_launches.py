@@ -75,6 +75,8 @@ def test_numbers_of_blocks_that_a_text_names_are_asked() -> None:
     counts = "ld.param.u64 %rd1, [k_out]; atom.global.add.u32 %r2, [%rd1], 1; setp.ne.u32 %p1, %r2, 11;"
     assert {(n, 1, 1) for n in (11, 12, 13)} <= set(grids(function_of(X + counts)))
     assert (11, 1, 1) not in grids(function_of(X + "setp.ne.u32 %p1, %r2, 11;"))
+    named = grids(function_of(X + counts), {"grid": ["g"], "assume": ["g >= 1", "g <= 12"]})
+    assert {(n, 1, 1) for n in (2, 5, 11, 12)} <= set(named) and (13, 1, 1) not in named
 
 
 COUNT = "ld.param.u64 %rd1, [k_out]; atom.global.add.u32 %r1, [%rd1], 1; "
