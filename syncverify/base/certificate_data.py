@@ -10,7 +10,7 @@ from typing import Any
 from syncverify.base.source import InputError
 
 FORMAT = "syncverify certificate"
-VERSION = 6
+VERSION = 7
 
 
 class RejectedError(Exception):

@@ -535,10 +535,12 @@ def certificates(
 
 def suffices(text: str, file: str) -> bool:
     """Whether all certificates of a file need the kernel alone."""
-    from syncverify.driver.rechecked import INDUCTION, entries
+    from syncverify.base.certificate_data import read
+    from syncverify.driver.rechecked import INDUCTION
 
-    kinds = [e.get("proof", {}).get("kind") for e in entries(text, file) if isinstance(e, dict)]
-    return bool(kinds) and all(k == INDUCTION for k in kinds)
+    found = read(text, file).get("kernels")  # its digests are looked at by who follows it
+    proofs = [e.get("proof") for e in found if isinstance(e, dict)] if isinstance(found, list) else []
+    return bool(proofs) and all(isinstance(p, dict) and p.get("kind") == INDUCTION for p in proofs)
 
 
 def recheck(text: str, file: str, source: SourceFile, facts: LaunchFacts) -> list[Rechecked]:

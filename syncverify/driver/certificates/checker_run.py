@@ -92,12 +92,12 @@ class _Recorder:
 
 def followed(system: System, policy: Policy, most: int) -> Followed:
     """The run of a system, of at most so many events, whose obligations the checker holds for met."""
-    slack = 32
+    slack = 256  # a run that needs more is begun again, and a wide clock costs little
     while True:
         try:
             return _followed(system, policy, slack, most)
         except ColumnsExhausted:
-            slack *= 2
+            slack *= 4
         except (Unmodelled, TooManyEvents) as e:
             raise RejectedError(system.info.name, reason_of(e) or "the run does not end") from None
 

@@ -75,7 +75,7 @@ def _claims(info: SystemInfo, trace: list[list[Event]], phases: Phases) -> dict[
         "classes": [[c.cta, c.warp, c.lanes] for c in info.classes],
         "barriers": [[b.cta, b.offset, b.name] for b in info.barriers],
         "footprints": _hashed([(f.memory, f.intervals, f.lanes) for f in info.footprints]),
-        "sites": [[s.span.line, s.text] for s in info.sites],
+        "sites": _hashed([(s.span.line, s.text) for s in info.sites]),
         "events": [_hashed(events) for events in trace],
         "phases": [[b, phase, *sides] for (b, phase), sides in sorted(phases.items())],
     }

@@ -100,7 +100,7 @@ def _stands_for(later: Touch, t: Touch) -> bool:
 def _unknown_copies(run: Follower, a: ReplayedAgent) -> Iterator[tuple[tuple[Epoch, int], int]]:
     """Copies that nobody is yet sure to know of when the CTA leaves that they write."""
     for (mark, value), cta in a.copies:
-        gone = run.exits.get(cta, {}).get(mark, 0) >= value
+        gone = cta in run.exits and run.exits[cta].get(mark, 0) >= value
         if not gone and not any(
             o.info.cta == cta and not o.gone and o.lanes.joined.happened.get(mark, 0) >= value
             for o in run.actors

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 
 from syncverify.checker.kernel.exact.hazards import NotJudgedError
-from syncverify.checker.kernel.exact.knowledge import Epoch, Knowledge, advance_to
+from syncverify.checker.kernel.exact.knowledge import Epoch, Knowledge
 from syncverify.checker.kernel.exact.state import Meeting, ReplayedAgent, State
 from syncverify.model.automata.named_barrier import exists
 from syncverify.model.events import Flag
@@ -79,6 +79,7 @@ class Meetings(State):
         """The generation is complete."""
         m.number += 1
         m.knowledge.mark(mark, m.number)
+        m.knowledge.share()
         m.previous, m.released = m.arrived, m.knowledge
         m.arrived, m.knowledge, m.counted, m.sites, m.again = {}, Knowledge(), False, set(), set()
 
@@ -138,7 +139,7 @@ class Meetings(State):
             if memory:
                 a.lanes.gather()
             else:
-                advance_to(a.lanes.joined.happened, ("t", a.lanes.cls), a.lanes.time)
+                a.lanes.joined.happened.advance_to(("t", a.lanes.cls), a.lanes.time)
             return True
         mark = ("w", a.info.cta, a.info.warp, mask, memory, kind, leaves)
         m = self.meetings.setdefault(mark, Meeting())
@@ -177,7 +178,7 @@ class Meetings(State):
         self.enter(a, m, ("c",), release=not flags & Flag.RELAXED)
         if flags & Flag.RELAXED:
             fenced = ("init", a.lanes.cls)
-            advance_to(m.knowledge.visible, fenced, a.lanes.visible(fenced, True))
+            m.knowledge.visible.advance_to(fenced, a.lanes.visible(fenced, True))
             if a.released is not None and a.scope >= Scope.CLUSTER:
                 m.knowledge.join(a.released)
         a.owes_wait, a.entered = True, False

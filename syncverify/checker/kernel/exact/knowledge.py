@@ -7,50 +7,90 @@ complete, ``("n", ...)`` generations of execution barriers. Knowledge maps marks
 
 from __future__ import annotations
 
+from collections.abc import ItemsView, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 Epoch = tuple[Any, ...]
-VectorClock = dict[Epoch, int]
+#: So many marks beyond what is shared are not worth sharing.
+FEW = 16
 
 
-def advance_to(row: VectorClock, mark: Epoch, value: int) -> None:
-    """The mark is known to be at ``value`` at least."""
-    if value > row.get(mark, 0):
-        row[mark] = value
+class VectorClock:
+    """How far marks are known. ``shared`` may be of several rows, and never changes; ``beyond`` are the marks
+    that are known further than there. Rows that share the same are joined by the rest alone.
+    """
 
+    __slots__ = ("beyond", "shared")
 
-def join(into: VectorClock, other: VectorClock) -> None:
-    """Everything known there is known here too."""
-    if not into:
-        into.update(other)
-        return
-    known = into.get
-    for mark, value in other.items():
-        if value > known(mark, 0):
-            into[mark] = value
+    def __init__(self, shared: Mapping[Epoch, int] = {}, beyond: Mapping[Epoch, int] = {}) -> None:
+        self.shared = shared
+        self.beyond = dict(beyond)
+
+    def get(self, mark: Epoch, default: int = 0) -> int:
+        value = self.beyond.get(mark)
+        return self.shared.get(mark, default) if value is None else value
+
+    def items(self) -> ItemsView[Epoch, int]:
+        return {**self.shared, **self.beyond}.items()
+
+    def advance_to(self, mark: Epoch, value: int) -> None:
+        """The mark is known to be at ``value`` at least."""
+        if value > self.get(mark):
+            self.beyond[mark] = value
+
+    def join(self, other: VectorClock) -> None:
+        """Everything known there is known here too."""
+        more: ItemsView[Epoch, int] = other.beyond.items()
+        if other.shared is not self.shared:
+            if len(other.shared) >= len(self.shared):
+                known, own = other.shared.get, (*self.shared.items(), *self.beyond.items())
+                self.shared = other.shared
+                self.beyond = {mark: value for mark, value in own if value > known(mark, 0)}
+            else:
+                more = other.items()
+        elif not self.beyond:
+            self.beyond.update(more)
+            return
+        beyond, further, shared = self.beyond, self.beyond.get, self.shared.get
+        for mark, value in more:
+            if value > (further(mark) or shared(mark, 0)):
+                beyond[mark] = value
+
+    def share(self) -> None:
+        """Makes what is known the part that other rows can share, unless little is new."""
+        if len(self.beyond) > max(FEW, len(self.shared) // 2):
+            self.shared, self.beyond = dict(self.items()), {}
+
+    def copy(self) -> VectorClock:
+        return VectorClock(self.shared, self.beyond)
 
 
 @dataclass(slots=True)
 class Knowledge:
     """Three relations of docs/theory.md: ``happened`` (enablement), ``visible`` (H), ``bridged`` (A)."""
 
-    happened: VectorClock = field(default_factory=dict)
-    visible: VectorClock = field(default_factory=dict)
-    bridged: VectorClock = field(default_factory=dict)
+    happened: VectorClock = field(default_factory=VectorClock)
+    visible: VectorClock = field(default_factory=VectorClock)
+    bridged: VectorClock = field(default_factory=VectorClock)
 
     def join(self, other: Knowledge) -> None:
-        join(self.happened, other.happened)
-        join(self.visible, other.visible)
-        join(self.bridged, other.bridged)
+        self.happened.join(other.happened)
+        self.visible.join(other.visible)
+        self.bridged.join(other.bridged)
 
     def mark(self, mark: Epoch, value: int) -> None:
         """A counter reached a value, visibly."""
-        advance_to(self.happened, mark, value)
-        advance_to(self.visible, mark, value)
+        self.happened.advance_to(mark, value)
+        self.visible.advance_to(mark, value)
+
+    def share(self) -> None:
+        """What many classes are about to be handed is shared by their rows."""
+        for row in (self.happened, self.visible, self.bridged):
+            row.share()
 
     def copy(self) -> Knowledge:
-        return Knowledge(dict(self.happened), dict(self.visible), dict(self.bridged))
+        return Knowledge(self.happened.copy(), self.visible.copy(), self.bridged.copy())
 
 
 class LaneClass:
@@ -85,9 +125,9 @@ class LaneClass:
 
     def hand_happened(self, into: VectorClock) -> VectorClock:
         """The same of what happened alone; the row into which it went."""
-        join(into, self.joined.happened)
+        into.join(self.joined.happened)
         if not self.alone:
-            join(into, self.own.happened)
+            into.join(self.own.happened)
         return into
 
     def happened(self, mark: Epoch, same_lane: bool = False) -> int:

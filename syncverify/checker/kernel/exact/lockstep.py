@@ -104,7 +104,7 @@ class LockstepChecker(Follower):
         new.under, new.warps, new.warpgroups = self.under, self.warps, self.warpgroups
         new.meetings = {mark: _meeting(m) for mark, m in self.meetings.items()}
         new.groups = {key: replace(g, committed=list(g.committed)) for key, g in self.groups.items()}
-        new.exits = {cta: dict(row) for cta, row in self.exits.items()}
+        new.exits = {cta: row.copy() for cta, row in self.exits.items()}
         new.events, new.trace, new.asked, new.phases = self.events, [], [], {}
         new.equal_stores = self.equal_stores
         new.actors = [_actor(a, touch) for a in self.actors]
@@ -121,8 +121,8 @@ def _phase(p: Phase) -> Phase:
         p,
         knowledge=p.knowledge.copy(),
         far=p.far.copy(),
-        by_arrivals=dict(p.by_arrivals),
-        others=dict(p.others),
+        by_arrivals=p.by_arrivals.copy(),
+        others=p.others.copy(),
         threads=dict(p.threads),
         expects=list(p.expects),
         landed=list(p.landed),

@@ -7,7 +7,7 @@ from functools import partial
 
 from syncverify.base.certificate_data import RejectedError
 from syncverify.checker.kernel.exact.hazards import NotJudgedError, Touch
-from syncverify.checker.kernel.exact.knowledge import Epoch, Knowledge, VectorClock, join
+from syncverify.checker.kernel.exact.knowledge import Epoch, Knowledge, VectorClock
 from syncverify.checker.kernel.exact.polls import Use, use_of
 from syncverify.checker.kernel.exact.state import Barrier, Phase, ReplayedAgent, State
 from syncverify.model.events import Ev, Event, Flag, Footprint
@@ -87,7 +87,7 @@ class Mbarriers(State):
             p = self.contribute(a, b)
             self.note(b, b.done, "arrive", a, fit * count)
             handed = a.lanes.handed()
-            join(p.by_arrivals, handed.happened)
+            p.by_arrivals.join(handed.happened)
             self.release(a, b, p, handed, flags)
             if flags & Flag.DROP:
                 b.count -= fit * count
@@ -110,7 +110,8 @@ class Mbarriers(State):
         if wide:
             p.far.join(given)
         # At cta scope completions alone cross the CTAs, in practical mode (K4).
-        join(p.knowledge.visible, {m: v for m, v in given.visible.items() if m[0] not in "tr"})
+        crosses = {m: v for m, v in given.visible.items() if m[0] not in "tr"}
+        p.knowledge.visible.join(VectorClock(beyond=crosses))
 
     def close(self, b: Barrier) -> None:
         """The phase completes if it is full: O4 (a) and O3."""
@@ -119,18 +120,19 @@ class Mbarriers(State):
             return
         where = f"phase {b.done} of {self.info.barriers[b.index].name}"
         self.accounted(p, where)
-        join(p.others, p.by_arrivals)
+        p.others.join(p.by_arrivals)
         for cls, time in b.waits.items():
             if p.others.get(("t", cls), 0) < time:
                 raise RejectedError(
                     where, f"{self.info.classes[cls].name} may not have looked at the one before"
                 )
-        join(p.knowledge.happened, p.others)
+        p.knowledge.happened.join(p.others)
         b.done += 1
         p.knowledge.mark(b.mark, b.done)
         p.far.mark(b.mark, b.done)
+        p.knowledge.share()
         # Practical mode: what an earlier phase made visible stays so for who waits for a later one (K14).
-        heir = Knowledge({}, dict(p.knowledge.visible), dict(p.knowledge.bridged))
+        heir = Knowledge(visible=p.knowledge.visible.copy(), bridged=p.knowledge.bridged.copy())
         b.before, b.last, b.phase = b.last, p, Phase(knowledge=heir)
         b.pending, b.waits = b.count, {}
 
@@ -158,15 +160,15 @@ class Mbarriers(State):
         b = self.barriers.get(index)
         if b is None:
             raise self.reject(a, "the copy meets a barrier that is not alive")
-        past = a.lanes.hand_happened({})
+        past = a.lanes.hand_happened(VectorClock())
         if not self.complete(a.lanes.joined.happened, b, b.done - 1):
             raise self.reject(a, f"its bytes may land in phase {b.done - 1}")
         p, k = b.phase, b.done
         self.note(b, k, "copy", a, nbytes)
         p.copies, b.copies = True, b.done
-        join(p.others, past)
+        p.others.join(past)
         p.completed += nbytes
-        p.landed.append((nbytes, dict(a.lanes.joined.happened)))
+        p.landed.append((nbytes, a.lanes.joined.happened.copy()))
         self.in_range(a, p)
         self.close(b)
         return b.mark, k + 1
@@ -183,7 +185,7 @@ class Mbarriers(State):
         self.note(b, b.done - 1, "wait", a)
         if b.done:
             if flags & Flag.RELAXED:
-                join(a.lanes.joined.happened, b.last.knowledge.happened)
+                a.lanes.joined.happened.join(b.last.knowledge.happened)
                 a.received = a.received or Knowledge()
                 a.received.join(b.last.knowledge)
             else:
@@ -221,7 +223,7 @@ class Mbarriers(State):
                 return bool(a.answer)
             case Use.GUARD:
                 self.use(a, index)
-                a.polled[index] = (dict(a.lanes.joined.happened), flags)
+                a.polled[index] = (a.lanes.joined.happened.copy(), flags)
                 return True
         raise NotJudgedError("poll")
 
@@ -307,7 +309,7 @@ class Mbarriers(State):
         self.note(b, b.done, "complete_tx", a, nbytes * a.info.count)
         a.lanes.hand_happened(p.others)
         p.completed += nbytes * a.info.count
-        p.landed.append((nbytes * a.info.count, dict(a.lanes.joined.happened)))
+        p.landed.append((nbytes * a.info.count, a.lanes.joined.happened.copy()))
         self.in_range(a, p)
         self.close(b)
         return True

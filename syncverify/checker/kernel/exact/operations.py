@@ -7,7 +7,7 @@ from typing import Any
 
 from syncverify.checker.kernel.exact.execution_barriers import Meetings
 from syncverify.checker.kernel.exact.hazards import UNCOUNTED, NotJudgedError, Touch
-from syncverify.checker.kernel.exact.knowledge import Epoch, advance_to, join
+from syncverify.checker.kernel.exact.knowledge import Epoch, VectorClock
 from syncverify.checker.kernel.exact.mbarriers import LARGEST, Mbarriers
 from syncverify.checker.kernel.exact.state import ReplayedAgent
 from syncverify.checker.kernel.exact.tensor_maps import TensorMaps
@@ -132,7 +132,7 @@ class Operations(Mbarriers, Meetings, TensorMaps):
                     if mark[0] == "t":
                         memory = self.info.classes[mark[1]].cta
                     if memory == a.info.cta or spaces & Space.SHARED_CLUSTER:
-                        advance_to(know.bridged, mark, value)
+                        know.bridged.advance_to(mark, value)
             if not flags:
                 self.reads_over(a, far=bool(spaces & Space.SHARED_CLUSTER) or self.info.ctas == 1)
         return True
@@ -230,7 +230,7 @@ class Operations(Mbarriers, Meetings, TensorMaps):
                 raise self.reject(a, f"it may land in phase {b.done - 1}")
             p = b.phase
             a.lanes.hand_happened(p.by_arrivals if noinc else p.others)
-            advance_to(p.knowledge.visible, mark, g.issued)
+            p.knowledge.visible.advance_to(mark, g.issued)
             p.copies, b.copies = True, b.done
             take = min(left, b.pending)
             self.note(b, b.done, "cp_arrive", a, take)
@@ -261,7 +261,7 @@ class Operations(Mbarriers, Meetings, TensorMaps):
         if not self.together(a, 0, memory=False):
             return False
         done = self.issue(a, "mma")
-        a.issues.append(a.lanes.hand_happened({}))
+        a.issues.append(a.lanes.hand_happened(VectorClock()))
         self.memory.products.add(a.lanes.cls)
         for fp in (fp_a, fp_b):
             if fp >= 0:
@@ -291,7 +291,7 @@ class Operations(Mbarriers, Meetings, TensorMaps):
         covered = g.covered(pending)
         for o in mates:
             if 0 < covered <= len(o.issues):
-                join(a.lanes.joined.happened, o.issues[covered - 1])
+                a.lanes.joined.happened.join(o.issues[covered - 1])
         a.lanes.own.mark(mark, covered)
         a.lanes.joined.mark(mark, covered)
         return True

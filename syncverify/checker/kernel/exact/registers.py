@@ -52,7 +52,9 @@ class RegisterPools(State):
             registers, first, past, time, _ = a.requests.pop()
             a.requests.append((registers, first, past, time, a.lanes.time))
             return True
-        a.requests.append((registers, bool(inc), a.lanes.hand_happened({}), a.lanes.time, a.lanes.time))
+        a.requests.append(
+            (registers, bool(inc), a.lanes.hand_happened(VectorClock()), a.lanes.time, a.lanes.time)
+        )
         return True
 
     def pool(self) -> None:

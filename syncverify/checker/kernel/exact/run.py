@@ -12,9 +12,10 @@ from typing import Any
 
 from syncverify.base.certificate_data import RejectedError
 from syncverify.checker.kernel.exact.hazards import NotJudgedError
+from syncverify.checker.kernel.exact.knowledge import VectorClock
 from syncverify.checker.kernel.exact.operations import Operations
 from syncverify.checker.kernel.exact.polls import use_of
-from syncverify.checker.kernel.exact.registers import RegisterPools, group_of
+from syncverify.checker.kernel.exact.registers import RegisterPools
 from syncverify.checker.kernel.exact.state import LEFT_ALONE, Meeting, ReplayedAgent
 from syncverify.model.events import Ev, Event, Flag, System
 
@@ -144,7 +145,7 @@ class Follower(Operations, RegisterPools):
         if a.lanes.happened(mark, True) < g.issued:
             raise self.reject(a, "it leaves while bulk stores are in flight")
         a.gone = True
-        a.lanes.hand_happened(self.exits.setdefault(a.info.cta, {}))
+        a.lanes.hand_happened(self.exits.setdefault(a.info.cta, VectorClock()))
         a.exit_site = a.event[1] if a.event is not None else -1
         for mark, m in self.meetings.items():
             if mark[0] == "n" and mark[1] == a.info.cta:
@@ -156,15 +157,14 @@ class Follower(Operations, RegisterPools):
 
     def collectives(self) -> None:
         """Aligned operations: all lanes of a warp execute the same, for wgmma all of a warpgroup."""
-        for a in self.actors:
-            for o in self.actors:
-                if (a.info.cta, a.info.warp) == (o.info.cta, o.info.warp) and a.collectives != o.collectives:
-                    raise NotJudgedError("lanes of a warp that execute different aligned operations")
-            products = [c for c in a.collectives if c[1] >= Ev.WGMMA_FENCE]
-            mates = [o for o in self.actors if group_of(o.info) == group_of(a.info)]
-            if products and len({o.info.warp for o in mates}) != 4:
+        products = [[c for c in a.collectives if c[1] >= Ev.WGMMA_FENCE] for a in self.actors]
+        for i, a in enumerate(self.actors):
+            if any(a.collectives != o.collectives for o in self.mates(a)):
+                raise NotJudgedError("lanes of a warp that execute different aligned operations")
+            others = self.warpgroups[i]
+            if products[i] and len({self.info.classes[o].warp for o in others}) != 4:
                 raise RejectedError(self.info.name, "wgmma by less than four warps")
-            if any([c for c in o.collectives if c[1] >= Ev.WGMMA_FENCE] != products for o in mates):
+            if any(products[o] != products[i] for o in others):
                 raise RejectedError(self.info.name, "warps of a warpgroup execute different wgmmas")
 
     def on_fault(self, a: ReplayedAgent, rule: str, message: str) -> bool:

@@ -22,8 +22,8 @@ class Phase:
 
     knowledge: Knowledge = field(default_factory=Knowledge)
     far: Knowledge = field(default_factory=Knowledge)  # for waits at cluster scope
-    by_arrivals: VectorClock = field(default_factory=dict)  # what happened before some arrival
-    others: VectorClock = field(default_factory=dict)  # before some other contribution
+    by_arrivals: VectorClock = field(default_factory=VectorClock)  # what happened before some arrival
+    others: VectorClock = field(default_factory=VectorClock)  # before some other contribution
     threads: dict[int, int] = field(default_factory=dict)  # contributions of threads: class -> time
     copies: bool = False  # something asynchronous contributed
     expects: list[tuple[int, int, int]] = field(default_factory=list)  # class, time, bytes

@@ -27,6 +27,7 @@ class NamedArrays:
 
     def __init__(self, flow: Flow, sizes: Mapping[str, int]) -> None:
         self.flow, self.sizes = flow, sizes
+        self.held: dict[int, bool] = {}  # by version, whether it may hold a place; where it was asked
 
     def of(self, k: int, which: int = 0) -> str | None:
         """The variable that an access names; None where there is none, or which one is open. ``which``: of
@@ -153,12 +154,23 @@ class NamedArrays:
             return x.name in self.sizes
         if not isinstance(x, Reg):
             return False
-        versions = self.flow.versions
-        work, seen = [versions.read(x.name, k)], set[int]()
+        v = self.flow.versions.read(x.name, k)
+        if v not in self.held:
+            seen = set[int]()
+            self.held[v] = self._made_of_place(v, seen)
+            if not self.held[v]:
+                self.held.update(dict.fromkeys(seen, False))
+        return self.held[v]
+
+    def _made_of_place(self, v: int, seen: set[int]) -> bool:
+        """Whether a version is made of one that may be a place; ``seen``: those that it is made of."""
+        versions, work = self.flow.versions, [v]
         while work:
             v = work.pop()
-            if v in seen:
+            if v in seen or self.held.get(v) is False:
                 continue
+            if self.held.get(v):
+                return True
             seen.add(v)
             work += self._before(v)
             at = versions.writer[v]

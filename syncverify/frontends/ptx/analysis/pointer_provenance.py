@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -189,7 +190,10 @@ def _without_pointer(flow: Flow) -> frozenset[str]:
     types = flow.function.registers
     found = {name for name, type_ in types.items() if not type_.endswith("64")}
     made: list[tuple[int, list[str], list[str]]] = []  # wide registers, and what they are computed from
+    uses: dict[str, list[int]] = {}  # by register, where it is read or written
     for k, i in enumerate(flow.body):
+        for name in {*sources(i), *results(i)}:
+            uses.setdefault(name, []).append(k)
         of = [n for op in i.operands[1:] if not isinstance(op, Vector) for n in registers(op)]
         wide = [name for name in results(i) if name not in found]
         if of and wide and not from_outside(i):
@@ -199,18 +203,21 @@ def _without_pointer(flow: Flow) -> frozenset[str]:
         grown = len(found)
         for k, wide, of in made:
             if found.issuperset(of):
-                found.update(x for x in wide if x not in found and not _is_index(flow, k, x, found))
+                found.update(x for x in wide if x not in found and not _is_index(flow, k, x, uses[x], found))
     return frozenset(found)
 
 
-def _is_index(flow: Flow, k: int, name: str, found: set[str]) -> bool:
+def _is_index(flow: Flow, k: int, name: str, uses: Sequence[int], found: set[str]) -> bool:
     """Whether what an instruction makes is only scaled, or added to registers that are not ``found``, on
-    every path until it is overwritten."""
+    every path until it is overwritten. ``uses``: where the register is read or written."""
     work, seen = [k + 1], {k + 1}
     while work:
         at = work.pop()
         if at == len(flow.body):
             continue
+        block = flow.blocks[flow.block_of[at]]
+        n = bisect_left(uses, at)
+        at = uses[n] if n < len(uses) and uses[n] < block.hi else block.hi - 1
         i = flow.body[at]
         read, over = sources(i), name in results(i) and i.guard is None
         if name in read:
@@ -219,7 +226,6 @@ def _is_index(flow: Flow, k: int, name: str, found: set[str]) -> bool:
             if name in bases or (not over if scaled else i.op not in _SUMS):
                 return False
             over = over and not scaled
-        block = flow.blocks[flow.block_of[at]]
         last = at + 1 == block.hi
         following = [flow.blocks[b].lo for b in block.succ if b < flow.end] if last else [at + 1]
         fresh = [] if over else [x for x in following if x not in seen]

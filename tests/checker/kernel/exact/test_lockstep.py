@@ -14,6 +14,7 @@ from syncverify.base.diagnostics import ScopeKind, Verdict
 from syncverify.checker.happens_before.handlers import accesses
 from syncverify.checker.kernel.exact import LockstepChecker, NotJudgedError, form
 from syncverify.checker.kernel.exact.hazards import Memory, Touch
+from syncverify.checker.kernel.exact.knowledge import VectorClock
 from syncverify.checker.kernel.exact.state import Barrier, Meeting, Phase, ReplayedAgent
 from syncverify.driver.certificates import Rechecked, RejectedError, certify, dumps, recheck
 from syncverify.driver.files import read_source
@@ -185,14 +186,14 @@ def containers(judge: LockstepChecker) -> Iterator[Any]:
     yield from judge.fences
     yield from judge.memory.touches.values()
     yield from (t for kept in judge.memory.touches.values() for _, _, t in kept)
-    yield from judge.exits.values()
+    yield from (x for row in judge.exits.values() for x in (row, row.beyond))
     for b in judge.barriers.values():
         yield from (b, b.phase, b.waits, b.uses)
         yield from parts(b.phase, Phase)
     for m in judge.meetings.values():
-        yield from (m, m.arrived, m.knowledge, m.knowledge.happened)
+        yield from (m, m.arrived, m.knowledge, m.knowledge.happened, m.knowledge.happened.beyond)
     for a in judge.actors:
-        yield from (a, a.lanes, a.lanes.joined, a.lanes.joined.visible)
+        yield from (a, a.lanes, a.lanes.joined, a.lanes.joined.visible, a.lanes.joined.visible.beyond)
         yield from (x for x in parts(a, ReplayedAgent) if isinstance(x, dict | list))
 
 
@@ -239,15 +240,15 @@ def _waits(judge: LockstepChecker) -> bool:
 
 def _forgets(judge: LockstepChecker) -> bool:
     """A class that knows nothing of any other."""
-    a = max(judge.actors, key=lambda a: len(a.lanes.joined.visible))
-    a.lanes.joined.visible.clear()
+    a = max(judge.actors, key=lambda a: len(a.lanes.joined.visible.items()))
+    a.lanes.joined.visible = VectorClock()
     return True
 
 
 def _unbridged(judge: LockstepChecker) -> bool:
-    a = max(judge.actors, key=lambda a: len(a.lanes.joined.bridged))
-    rich = bool(a.lanes.joined.bridged)
-    a.lanes.joined.bridged.clear()
+    a = max(judge.actors, key=lambda a: len(a.lanes.joined.bridged.items()))
+    rich = bool(a.lanes.joined.bridged.items())
+    a.lanes.joined.bridged = VectorClock()
     return rich
 
 

@@ -10,13 +10,14 @@ import pytest
 
 from syncverify.base.certificate_data import RejectedError
 from syncverify.checker.kernel.exact.hazards import NotJudgedError
+from syncverify.checker.kernel.exact.knowledge import VectorClock
 from syncverify.checker.kernel.exact.registers import RegisterPools, Request, free
 from syncverify.model.events import ThreadClass
 
 
 def request(group: int, number: int, need: int, *known: Request) -> Request:
     """A request of one class, whose past holds some others. The class is ``group``, its time the number."""
-    past = {("t", r.group[1]): r.number + 1 for r in known}
+    past = VectorClock(beyond={("t", r.group[1]): r.number + 1 for r in known})
     return Request((0, group), number, need, {group: past}, {group: number + 1}, {group: number + 1})
 
 
@@ -63,7 +64,9 @@ def test_who_is_known_to_be_served_does_not_wait() -> None:
 def test_what_some_warps_know_counts_against_the_set() -> None:
     """A return that one of two warps makes after a request is not sure to come; one that takes is."""
     waits = request(1, 0, 8)
-    half = Request((0, 2), 0, -8, {4: {("t", 1): 1}, 5: {}}, {4: 1, 5: 1}, {4: 1, 5: 1})
+    half = Request(
+        (0, 2), 0, -8, {4: VectorClock(beyond={("t", 1): 1}), 5: VectorClock()}, {4: 1, 5: 1}, {4: 1, 5: 1}
+    )
     assert free([waits], [waits, half]) == 0
     takes = Request((0, 2), 0, 8, half.pasts, half.times, half.last)
     assert free([waits], [waits, takes]) == -8
