@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +47,13 @@ _PARAMETERS = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
 _MOST = 1 << 30
 
 
+#: What gives a tensor another shape; numbers, for which nothing is computed that tensors see.
+_SHAPES = (
+    "reshape", "view", "flatten", "contiguous", "expand", "broadcast_to", "unsqueeze", "getitem", "transpose",
+    "permute",
+)  # fmt: skip
+_NUMBERS = (int, float, torch.SymInt, torch.SymFloat, torch.SymBool)
+
 #: Types, and the largest head, of which torch's kernels read one head of keys for several of queries.
 _GROUPED_TYPES, _LARGEST_HEAD = (torch.bfloat16, torch.float16), 256
 
@@ -64,6 +71,7 @@ def mend(module: GraphModule) -> list[Mended]:
     """Calls the attentions of a graph of torch's functions without known masks and without repeated heads."""
     found: list[Mended] = []
     known: dict[Node, str] = {}
+    unused: list[Node] = []
     for node in module.graph.nodes:
         if node.op != "call_function" or node.target is not _ATTENTION:
             continue
@@ -72,31 +80,50 @@ def mend(module: GraphModule) -> list[Mended]:
         if said:
             del arguments["attn_mask"]
             arguments["is_causal"] = said == CAUSAL
-        count = _repeated(arguments)
+        count = _repeated(arguments, node)
         if count > 1:
             arguments |= {name: _heads(arguments[name]) for name in ("key", "value")}
             arguments["enable_gqa"] = True
         if said or count > 1:
+            before = node.all_input_nodes
             node.args = tuple(arguments.pop(name) for name in _PARAMETERS[:3])
             node.kwargs = arguments
+            unused += before
             found.append(Mended(node.name, said, count))
     if found:
-        module.graph.eliminate_dead_code()
+        _erase(unused)
         module.recompile()
         log.info("attentions that are called otherwise: %s", found)
     return found
 
 
+def _erase(nodes: Sequence[Node]) -> None:
+    """Erases what nobody reads any more of some nodes and of what they were made of.
+
+    The graph is not functional yet: a node that nobody reads may be there for what it writes.
+    """
+    pending, erased = list(nodes), set[Node]()
+    while pending:
+        node = pending.pop()
+        if node.users or node in erased or not (_pure(node) or _looks(node)):
+            continue
+        pending += node.all_input_nodes
+        node.graph.erase_node(node)
+        erased.add(node)
+
+
 # ---------------------------------------------------------------- repeated heads
 
 
-def _repeated(arguments: Mapping[str, Any]) -> int:
+def _repeated(arguments: Mapping[str, Any], attention: Node) -> int:
     """How many heads read copies of one head of keys, and of values, that kernels can read instead."""
     if arguments.get("attn_mask") is not None or arguments.get("enable_gqa", False):
         return 1
     key, value = (arguments[name] for name in ("key", "value"))
     plain = [_heads(x) for x in (key, value)]
     if any(x is None for x in plain):
+        return 1
+    if any(_may_be_written(x, attention) for x in plain):
         return 1
     before = [_value(x).shape[1] for x in plain]
     after = [_value(x).shape[1] for x in (arguments["query"], key, value)]
@@ -125,6 +152,27 @@ def _heads(x: Any) -> Node | None:
     (b, h, s, d), n = shapes[0], shapes[2][2]
     wanted = [[b, h, 1, s, d], [b, h, n, s, d], [b, h * n, s, d]]
     return plain if shapes[1:] == wanted else None
+
+
+def _may_be_written(x: Node, attention: Node) -> bool:
+    """Whether anything may write to a tensor between its first reader, which may copy it, and an attention.
+
+    What is not known to write nothing may write.
+    """
+    readers = set(x.users)
+    between = False
+    for node in x.graph.nodes:
+        if node is attention:
+            return False
+        between = between or node in readers
+        if between and not (_pure(node) or _looks(node) or isinstance(_value(node), _NUMBERS)):
+            return True
+    return True
+
+
+def _looks(node: Node) -> bool:
+    """Whether a node is its first argument's elements, in another shape or in a copy."""
+    return _argument(node, _SHAPES) is not None
 
 
 def _argument(x: Any, names: tuple[str, ...]) -> Node | None:

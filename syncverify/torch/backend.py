@@ -216,7 +216,7 @@ class Backend:
         from torch._inductor.compile_fx import compile_fx_inner
 
         settings.pop("get_decomp_fn", None)  # ours made this graph; what comes is Inductor's alone
-        if self.use == NEVER:
+        if self.use == NEVER or _not_ours(self.use):
             expand(module.graph)
             module.recompile()
             return compile_fx_inner(module, inputs, **settings)
@@ -246,7 +246,8 @@ class Backend:
         if any(isinstance(inner, GraphModule) for inner in module.children()):
             return None
         large = [c for c in report.waiting if c.region.late >= LATE]
-        prove_ahead(large, self.runner, TUNED_PATIENCE if templates() else _PATIENCE)
+        with SPENT.on("trials"):
+            prove_ahead(large, self.runner, _patience(module))
         since = proved_since(report.waiting, self.runner)
         if sum(c.region.late for c in since) < AGAIN:
             return None
@@ -256,6 +257,26 @@ class Backend:
         report.late = found.late
         whole = whole_of(module, since[0].device)
         return (lowered, found) if found.saved - report.saved >= AGAIN * whole else None
+
+
+def _patience(module: GraphModule) -> float:
+    """Seconds to wait for late proofs of a compiled graph: at most what trials may still take."""
+    if templates():
+        return TUNED_PATIENCE
+    return max(0.0, min(_PATIENCE, SPENT.left(len(module.graph.nodes))))
+
+
+def _not_ours(use: str) -> bool:
+    """Whether settings of Inductor ask for what kernels do not do.
+
+    They round numbers between operators as eager torch does, make a row of a result the same whatever number
+    of rows there is, or let no time of a kernel choose any code.
+    """
+    from torch._inductor import config
+
+    by_time = use == FASTER and getattr(config, "deterministic", False)
+    names = ("emulate_precision_casts", "batch_invariant")
+    return bool(by_time or any(getattr(config, name, False) for name in names))
 
 
 def _for_another(late: Sequence[Candidate]) -> bool:

@@ -16,6 +16,7 @@ from syncverify.torch.interpret import evaluate, missing, sizes_of
 from syncverify.torch.layouts import own_axes, views
 from syncverify.torch.runners import FusionOnGpu, Kernel, ProductOnGpu, Runner
 from syncverify.torch.table import DTYPES, INDEX_DTYPES
+from syncverify.torch.torch_nodes import without_autocast
 
 _NAMESPACE = "syncverify"
 _TYPES = {name: kind for kind, name in {**DTYPES, **INDEX_DTYPES}.items()}
@@ -133,7 +134,8 @@ def _define(
     def _evaluated(given: Sequence[Any]) -> tuple[Any, ...]:
         if unknown:
             raise InputError(f"{name}: {unknown} has no form in torch's functions: use a GPU")
-        return function(given)
+        with without_autocast(given):
+            return function(given)
 
     def fake(*given: Any) -> Any:
         return returned(made(given, sizes(given)))
@@ -172,7 +174,7 @@ def _gradients(
     gradients: Sequence[Any],
 ) -> tuple[Any, ...]:
     """The gradients of the inputs that need one, by torch's functions; ``gradients``: of the results."""
-    with torch.enable_grad():
+    with torch.enable_grad(), without_autocast(saved):
         given = [x.detach().requires_grad_(x.is_floating_point()) for x in saved]
         results = function(given)
         pairs = [(r, g) for r, g in zip(results, gradients, strict=True) if g is not None]

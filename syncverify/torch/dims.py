@@ -35,6 +35,11 @@ def _number(size: int) -> Any:
     return sympy.Integer(size)
 
 
+@lru_cache(maxsize=4096)
+def _product(sizes: tuple[Any, ...]) -> Any:
+    return sympy.expand(sympy.Mul(*sizes))
+
+
 class Space:
     """The atoms of one group of tensors: their extents, and what each was split into or made equal to."""
 
@@ -62,6 +67,8 @@ class Space:
 
     def resolve(self, axis: Axis) -> Axis:
         """The axis in atoms that are not split further."""
+        if self._parts.keys().isdisjoint(axis):
+            return axis
         found: list[Atom] = []
         for atom in axis:
             parts = self._parts.get(atom)
@@ -72,7 +79,9 @@ class Space:
         return tuple(self.resolve(axis) for axis in axes)
 
     def size(self, axis: Axis) -> Any:
-        return sympy.expand(sympy.Mul(*(self.extents[a] for a in axis)))
+        if len(axis) == 1:
+            return self.extents[axis[0]]
+        return _product(tuple(self.extents[a] for a in axis))
 
     def unify(self, left: Axis, right: Axis) -> Axis:
         """Makes two axes equal, splitting atoms where one is finer; UnfitError if their extents disagree."""

@@ -38,7 +38,10 @@ def backward(grad: Any, indices: Any, rows: Any, padding: Any, by_frequency: Any
     row = torch.arange(rows, device=indices.device, dtype=indices.dtype).reshape(1, rows, 1)
     chosen = (given == row) & (given != padding)
     kind = torch.promote_types(grad.dtype, torch.float32)
-    found = chosen.to(kind) @ grad.reshape(parts, places // parts, -1).to(kind)
+    grads = grad.reshape(parts, places // parts, -1).to(kind)
+    if not (isinstance(padding, int) and padding < 0):  # nought times what is no number would be none
+        grads = torch.where((given == padding).transpose(1, 2), 0.0, grads)
+    found = chosen.to(kind) @ grads
     return found.sum(0).to(grad.dtype).reshape(rows, *grad.shape[indices.dim() :])
 
 

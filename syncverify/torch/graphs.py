@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import heapq
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -132,14 +133,37 @@ def expand(graph: Graph) -> None:
 def sort(graph: Graph) -> None:
     """Puts every node behind its arguments, and changes the order no more than that.
 
-    What writes to an argument stays behind all that came before it.
+    What writes to an argument stays behind all that came before it. What is done in order (``in_order``)
+    stays in it, as far as arguments allow.
     """
     order = list(graph.nodes)
-    place = {n: k for k, n in enumerate(order)}
     waits = {n: set(n.all_input_nodes) for n in order}
-    for node in order:
+    for k, node in enumerate(order):
         if node.op == "output" or _writes(node):
-            waits[node] |= set(order[: place[node]])
+            waits[node] |= set(order[:k])
+    chain = {later: {one} | waits[later] for one, later in pairwise(filter(in_order, order))}
+    found = _sorted(order, {**waits, **chain}) or _sorted(order, waits)
+    if found is None:
+        raise RuntimeError("a cycle in a graph with kernels: please report it")
+    for one, later in pairwise(found):
+        one.append(later)
+
+
+def in_order(node: Node) -> bool:
+    """Whether what a node does depends on how many such nodes are before it.
+
+    Operators that draw random numbers go on where the last one ended. Collective operators meet those of
+    other processes, which may have taken other kernels: in each they have to come in one order.
+    """
+    if node.op != "call_function":
+        return False
+    tags, namespace = getattr(node.target, "tags", ()), getattr(node.target, "namespace", "")
+    return torch.Tag.nondeterministic_seeded in tags or (isinstance(namespace, str) and "c10d" in namespace)
+
+
+def _sorted(order: Sequence[Node], waits: Mapping[Node, Set[Node]]) -> list[Node] | None:
+    """The nodes, each behind those that it waits for, and else in their order; None where they go round."""
+    place = {n: k for k, n in enumerate(order)}
     needed: dict[Node, list[Node]] = {n: [] for n in order}
     for node, others in waits.items():
         for other in others:
@@ -147,18 +171,15 @@ def sort(graph: Graph) -> None:
     left = {n: len(others) for n, others in waits.items()}
     free = [place[n] for n in order if not left[n]]
     heapq.heapify(free)
-    last: Node | None = None
+    found: list[Node] = []
     while free:
         node = order[heapq.heappop(free)]
-        if last is not None:
-            last.append(node)
-        last = node
+        found.append(node)
         for user in needed[node]:
             left[user] -= 1
             if not left[user]:
                 heapq.heappush(free, place[user])
-    if any(left.values()):
-        raise RuntimeError("a cycle in a graph with kernels: please report it")
+    return None if any(left.values()) else found
 
 
 def _writes(node: Node) -> bool:
@@ -166,4 +187,4 @@ def _writes(node: Node) -> bool:
     return bool(node.op == "call_function" and schema is not None and schema.is_mutable)
 
 
-__all__ = ["call_of", "expand", "inserted", "replace", "shared", "sort"]
+__all__ = ["call_of", "expand", "in_order", "inserted", "replace", "shared", "sort"]

@@ -98,6 +98,8 @@ _LOCK = threading.RLock()
 
 def make_again(name: str) -> None:
     """Makes an operator that is on disk, and that this process has not made."""
+    if operators.begun(name):  # who makes it asks for it, and waits for no other thread
+        return
     with _LOCK:
         if operators.begun(name):
             return

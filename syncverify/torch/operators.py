@@ -7,6 +7,7 @@ an operator that this process has not made. ``makers`` are asked for it then (``
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -30,6 +31,8 @@ _LIBRARY = torch.library.Library(_NAMESPACE, "FRAGMENT")
 _MADE: dict[str, tuple[Runner, Fused, OpOverload]] = {}
 #: The names of these, and of one that is being made.
 _BEGUN: set[str] = set()
+#: One thread at a time registers an operator.
+_LOCK = threading.RLock()
 #: What makes an operator that a program asks for by its name, where it can.
 makers: list[Callable[[str], None]] = []
 
@@ -103,7 +106,15 @@ def fused_of(name: str) -> Fused:
 
 
 def make(name: str, fused: Fused, kinds: Sequence[str], runner: Runner) -> OpOverload:
-    """Registers the operator, for arguments of such ``kinds``; it changes none, and its results are new."""
+    """Registers the operator, for arguments of such ``kinds``; it changes none, and its results are new.
+
+    A backward pass is compiled when it first runs, beside what another thread compiles.
+    """
+    with _LOCK:
+        return known(name, runner) or _registered(name, fused, kinds, runner)
+
+
+def _registered(name: str, fused: Fused, kinds: Sequence[str], runner: Runner) -> OpOverload:
     _BEGUN.add(name)
     takes = ", ".join(f"{kind} x{k}" for k, kind in enumerate(kinds))
     gives = "Tensor" if fused.count == 1 else f"({', '.join(['Tensor'] * fused.count)})"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from torch.fx import Graph, Node
 
 from syncverify.torch import table
 from syncverify.torch.dims import UnfitError
+from syncverify.torch.graphs import in_order
 from syncverify.torch.region import (
     BarredError,
     Group,
@@ -178,39 +178,64 @@ def _readers(node: Node) -> Iterator[Node]:
             yield user
 
 
-class _Grown:
-    """Groups by what they were made of, and what they became: a search that starts again meets most of them
-    again. A group that is here is not changed any more."""
+class _Step:
+    """What was made of some nodes in their order: a group, why there is none, or neither yet.
+
+    ``further``: the same with one more node.
+    """
+
+    __slots__ = ("found", "further")
 
     def __init__(self) -> None:
-        self._groups: dict[tuple[Any, ...], Group | str] = {}
+        self.found: Group | str | None = None
+        self.further: dict[Node, _Step] = {}
+
+
+class _Grown:
+    """Groups by what they were made of, and what they became: a search that starts again meets most of them
+    again. A group that is here is not changed any more.
+
+    Where some nodes do not fit, they do not fit with others behind them: two groups that cannot be one are
+    tried again for every node that reads both.
+    """
+
+    def __init__(self) -> None:
+        self._first = _Step()
+        self._first.found = Group.empty()
+        self._steps: dict[int, _Step] = {}
         self._translated: dict[int, Translation | UnfitError] = {}
 
     def with_node(self, group: Group, node: Node) -> Group:
         """A group of this one's nodes and another; UnfitError if one kernel cannot hold it."""
+        return self._made(self._steps[id(group)], (node,))
 
-        def made() -> Group:
-            found = group.copy()
-            found.add(node)
-            return found
-
-        return self._known((id(group), node), made)
-
-    def of(self, nodes: tuple[Node, ...]) -> Group:
+    def of(self, nodes: Sequence[Node]) -> Group:
         """The group of these nodes, in this order; UnfitError."""
-        return self._known(nodes, lambda: Group.of(nodes))
+        return self._made(self._first, nodes)
 
-    def _known(self, key: tuple[Any, ...], made: Callable[[], Group]) -> Group:
-        found = self._groups.get(key)
-        if found is None:
-            try:
-                found = made()
-            except UnfitError as e:
-                found = str(e)
-            self._groups[key] = found
-        if isinstance(found, str):
-            raise UnfitError(found)
-        return found
+    def _made(self, step: _Step, nodes: Sequence[Node]) -> Group:
+        """What a step's group becomes with more nodes; what was made of the first of them is not again."""
+        known, done = step.found, 0
+        path: list[_Step] = []
+        for node in nodes:
+            step = step.further.setdefault(node, _Step())
+            path.append(step)
+            if isinstance(step.found, str):
+                raise UnfitError(step.found)
+            if step.found is not None:
+                known, done = step.found, len(path)
+        assert isinstance(known, Group)
+        if done < len(nodes):
+            known = known.copy()
+            for node, step in zip(nodes[done:], path[done:], strict=True):
+                try:
+                    known.add(node)
+                except UnfitError as e:
+                    step.found = str(e)
+                    raise UnfitError(step.found) from None
+            step.found = known
+            self._steps[id(known)] = step
+        return known
 
     def translated(self, group: Group) -> Translation | UnfitError:
         """The fusion of a group that is here, or why there is none."""
@@ -230,7 +255,7 @@ class _Search:
     ``fresh`` nodes do not, and start one of their own. ``behind``: products, and what is not in their group.
     ``grown``: groups that searches before this one made.
     ``needs`` holds, as bits by place, all that a node depends on, where a group depends on what any of its
-    nodes does.
+    nodes does, and what is done in order on what is before it.
     """
 
     def __init__(
@@ -253,10 +278,15 @@ class _Search:
         self.members: dict[int, Group] = {}
 
     def groups(self) -> list[Group]:
+        last: Node | None = None
         for k, node in enumerate(self.nodes):
             self.needs[node] = 1 << k
             for argument in node.all_input_nodes:
                 self.needs[node] |= self.needs.get(argument, 0)
+            if in_order(node):
+                if last is not None:
+                    self.needs[node] |= self.needs[last]
+                last = node
             if node not in self.left and not is_view(node) and not is_constant(node):
                 self._place(node)
         return list(self.members.values())
@@ -284,7 +314,7 @@ class _Search:
             group = self.grown.with_node(self.members[homes[0]], node)
         else:
             own = [n for g in homes for n in self.members[g].nodes if self.home.get(n) == g]
-            group = self.grown.of(tuple(sorted([*own, node], key=self.place.__getitem__)))
+            group = self.grown.of(sorted([*own, node], key=self.place.__getitem__))
         if any((p, n) in self.behind for p in group.products for n in group.nodes):
             raise UnfitError("less goes through memory behind the product's kernel")
         bits = self._bits(group, node)

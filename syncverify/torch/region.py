@@ -358,9 +358,20 @@ class Group:
         others = [a for d, axis in enumerate(axes) if d not in along for a in self.space.resolve(axis)]
         if len(axes) > 1 and not others and not small(self.space.size(taken)):
             raise UnfitError("a reduction of a whole tensor")
+        if node.target in table.VARIANCES:
+            self._demand_freedom(node, taken)
         self._reduce(taken)
         kept = tuple(() if d in along else axis for d, axis in enumerate(axes) if keep or d not in along)
         return [kept, kept] if table.VARIANCES.get(node.target) else kept
+
+    def _demand_freedom(self, node: Node, taken: Axis) -> None:
+        """UnfitError for a variance that divides by nothing, or by less, which torch makes nothing of."""
+        correction = node.kwargs.get("correction")
+        number, size = 1 if correction is None else correction, self.space.size(taken)
+        if not isinstance(number, (int, float)) or (number > 1 and not size.is_Integer):
+            raise UnfitError("a variance with a correction that is known at run time only")
+        if size.is_Integer and int(size) <= number:
+            raise UnfitError("a variance of no more elements than its correction")
 
     def _gathered(self, node: Node) -> Axes:
         x, dim, index = node.args[:3]

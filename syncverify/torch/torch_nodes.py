@@ -7,7 +7,8 @@ write, and as many to read back from disk, for each of some dozen operators of a
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +16,16 @@ import torch
 from torch.fx import GraphModule, Node
 
 from syncverify.torch.context import copied
+
+
+@contextmanager
+def without_autocast(given: Iterable[Any]) -> Iterator[None]:
+    """Functions of such tensors compute in the types that they are given."""
+    kinds = {x.device.type for x in given if isinstance(x, torch.Tensor)}
+    with ExitStack() as left:
+        for kind in filter(torch.amp.is_autocast_available, kinds):
+            left.enter_context(torch.autocast(kind, enabled=False))
+        yield
 
 
 class TorchNodes:
@@ -40,10 +51,11 @@ class TorchNodes:
         return self._make()
 
     def __call__(self, *given: Any) -> Any:
-        return self.module(*given)
+        with without_autocast(given):  # the nodes have every cast that there was
+            return self.module(*given)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return TorchNodes.read, (pickle.dumps(self.module), self.takes)
 
 
-__all__ = ["TorchNodes"]
+__all__ = ["TorchNodes", "without_autocast"]

@@ -133,10 +133,11 @@ pytestmark = pytest.mark.usefixtures("undecided")
 
 @pytest.fixture
 def undecided(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No search over sizes decides, no small size is tried, and no input is drawn."""
+    """No search over sizes decides, no places by sizes, no small size is tried, and no input is drawn."""
     found = ParametricResult(Verdict.UNKNOWN, reason="the search is left out")
     monkeypatch.setattr(ptx_every_size, "_searched", lambda k, _: ptx_every_size.Attempt(k, found))
-    monkeypatch.setattr(ptx_every_size, "refuted_early", lambda *_: None)
+    monkeypatch.setattr(ptx_every_size, "_proved_by_places", lambda _: None)
+    monkeypatch.setattr(ptx_every_size, "refuted_early", lambda *_, **__: None)
     monkeypatch.setattr(ptx_every_size, "_smallest", lambda _, found: found)
     monkeypatch.setattr(ptx_every_size, "_with_fewer_terms", lambda _: None)
     monkeypatch.setattr(sought, "sought", lambda found, *_: found)

@@ -20,12 +20,14 @@ HEAD = """.version 8.0
   ld.param.u64 %d1, [p];
   ld.param.u32 %r9, [n];
   mov.u32 %r1, %tid.x;
-  mul.wide.u32 %d2, %r1, 4;
-  add.s64 %d2, %d1, %d2;
+  mul.wide.u32 %d3, %r1, 4;
+  add.s64 %d2, %d1, %d3;
   shl.b32 %r2, %r1, 2;
   mov.u32 %r3, a;
   add.u32 %r3, %r3, %r2;
   ld.global.u32 %r4, [%d2];
+  ld.param.u64 %d4, [q];
+  add.s64 %d4, %d4, %d3;
   setp.lt.s32 %p1, %r4, 7;
 """
 
@@ -59,7 +61,7 @@ LOOP:
   setp.lt.s32 %p3, %r12, %r9;
   @%p3 bra LOOP;
 END:"""
-READS = "ld.shared.u32 %r17, [%r16]; st.global.u32 [%d2], %r17;"
+READS = "ld.shared.u32 %r17, [%r16]; st.global.u32 [%d4], %r17;"
 
 
 @pytest.mark.parametrize(
@@ -114,7 +116,7 @@ BINS = """
   atom.shared.add.u32 %r15, [%r14], 1;
   bar.sync 0;
   @%p2 ld.shared.u32 %r16, [%r12];
-  @%p2 st.global.u32 [%d2], %r16;"""
+  @%p2 st.global.u32 [%d4], %r16;"""
 
 
 @pytest.mark.parametrize(
@@ -133,7 +135,7 @@ LANES = """
 OVER:
   bar.sync 0;
   ld.shared.u32 %r19, [a+20];
-  st.global.u32 [%d2], %r19;"""
+  st.global.u32 [%d4], %r19;"""
 OWN = "redux.sync.add.u32 %r11, %r4, %r10; st.shared.u32 [%r3], %r11;"
 COUNTED = "mov.u32 %r12, 1; redux.sync.add.u32 %r11, %r12, {}; shl.b32 %r11, %r11, 2; mov.u32 %r13, a;"
 COUNTED += "add.u32 %r13, %r13, %r11; st.shared.u32 [%r13], %r1;"

@@ -67,7 +67,7 @@ def undecided(monkeypatch: pytest.MonkeyPatch) -> None:
     """No search over sizes decides, and no small size is tried."""
     found = ParametricResult(Verdict.UNKNOWN, reason="the search is left out")
     monkeypatch.setattr(ptx_every_size, "_searched", lambda k, _: ptx_every_size.Attempt(k, found))
-    monkeypatch.setattr(ptx_every_size, "refuted_early", lambda *_: None)
+    monkeypatch.setattr(ptx_every_size, "refuted_early", lambda *_, **__: None)
 
 
 def _report(**changes: str) -> KernelReport:

@@ -247,6 +247,55 @@ def test_other_heads(repeat: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
     assert mended(attend_to_groups(repeat), of_groups()) == []
 
 
+def _filled(c: Any) -> Any:
+    c[:, 0] = 3.0
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda c: c.add_(1.0),
+        lambda c: c.copy_(c.flip(-1)),
+        lambda c: torch.mul(c, 2.0, out=c),
+        lambda c: F.relu(c, inplace=True),
+        lambda c: torch._foreach_add_([c], 1.0),
+        _filled,
+    ],
+    ids=["add", "copy", "out", "inplace", "foreach", "setitem"],
+)
+def test_what_writes_to_a_tensor_stays(write: Callable[[Any], Any]) -> None:
+    """Nobody reads what it returns: it is there for what it writes, such as a cache of keys."""
+
+    def function(q: Any, k: Any, v: Any, c: Any) -> Any:
+        write(c)
+        return attend(causal)(q, k, v)
+
+    cache, wanted = draw(4, 8), draw(4, 8)
+    write(wanted)
+    torch._dynamo.reset()
+    made: list[Any] = []
+
+    def backend(module: Any, _: Any) -> Any:
+        made.extend(mend(module))
+        return module.forward
+
+    torch.compile(function, backend=backend)(*inputs(), cache)
+    assert [m.said for m in made] == [CAUSAL] and torch.equal(cache, wanted)
+
+
+def test_heads_that_change_behind_their_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An attention reads copies of what heads were before."""
+    monkeypatch.setattr("syncverify.torch.attention.grouped", lambda key: True)
+
+    def function(q: Any, k: Any, v: Any) -> Any:
+        k = k + 0
+        copies = by_expand(k, 3)
+        k.zero_()
+        return F.scaled_dot_product_attention(q, copies, by_expand(v, 3)) + k.sum()
+
+    assert mended(function, of_groups()) == []
+
+
 def test_a_mask_that_stays_keeps_the_heads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("syncverify.torch.attention.grouped", lambda key: True)
     assert mended(attend_to_groups(by_expand, narrow_window), of_groups()) == []

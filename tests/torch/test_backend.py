@@ -325,3 +325,32 @@ def test_a_proof_that_takes_too_long_leaves_the_rest_to_torch(
 def test_options_that_cannot_be(options: dict[str, Any], why: str) -> None:
     with pytest.raises(InputError, match=why):
         sv.make_backend(options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"emulate_precision_casts": True}, {"batch_invariant": True}, {"use": "faster", "deterministic": True}],
+    ids=["rounding", "batches", "times"],
+)
+def test_what_kernels_do_not_do_is_left_to_inductor(options: dict[str, Any]) -> None:
+    known = torch._inductor.config.get_config_copy()
+    if not {*options} - {"use"} <= known.keys():
+        pytest.skip("another version of torch")
+    found = sv.make_backend({"runner": "reference", **options})
+    torch._dynamo.reset()
+    x, w = draw(4, 48), draw(48)
+    torch.testing.assert_close(torch.compile(norm, backend=found)(x, w), norm(x, w))
+    assert not found.report.graphs
+
+
+def test_a_variance_of_fewer_elements_than_its_correction() -> None:
+    def function(x: Any) -> Any:
+        return (x * 2).var(-1, correction=5) + 1
+
+    found = sv.make_backend({"runner": "reference"})
+    torch._dynamo.reset()
+    x = draw(6, 3)
+    with pytest.warns(UserWarning, match="degrees of freedom"):
+        assert torch.equal(torch.compile(function, backend=found)(x), function(x))
+    (graph,) = found.report.graphs
+    assert all("var" not in name for r in graph.regions for name in r.operations)

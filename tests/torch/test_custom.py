@@ -38,6 +38,7 @@ def bias_gelu(acc: Value, bias: Value) -> Value:
 FUSION = trace(add_norm, {"x": ROWS, "residual": ROWS, "w": WEIGHT})
 LOSS = trace(loss, {"x": Tensor("f32", ("R", "C")), "target": Tensor("i64", ("R",))})
 EPILOGUE = trace(bias_gelu, {"acc": Tensor("f32", ("M", "N")), "bias": Tensor("bf16", ("N",))})
+PRODUCT = Tensor("f32", ("M", "N"))
 RUNNERS = pytest.mark.parametrize("runner", [None, sv.ReferenceRunner()], ids=["cpu", "kernel"])
 
 
@@ -188,3 +189,17 @@ def test_places_in_a_row() -> None:
     x = draw(4, 9)
     (got,) = interpret.evaluate(fusion, {"x": x})
     close(got, x.double() * torch.arange(9))
+
+
+def test_autocast_rounds_no_factor() -> None:
+    problem = Problem("half_product", "f16", "KN", trace(lambda acc: acc.cast("f16"), {"acc": PRODUCT}))
+    op = sv.matmul_op(problem)
+    a, b = (draw(8, 16, dtype=torch.float16).requires_grad_() for _ in range(2))
+    b = b.detach().T.contiguous().requires_grad_()
+    results = []
+    for enabled in (False, True):
+        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+            got = op(a, b)
+            results.append((got, *torch.autograd.grad(got.float().sum(), (a, b))))
+    for plain, other in zip(*results, strict=True):
+        assert torch.equal(plain, other)

@@ -181,6 +181,7 @@ def test_proofs_are_waited_for_longer_where_inductor_tunes(
     monkeypatch.setattr(trials, "gain_of", lambda *_: max(share, 0.01))
     monkeypatch.setattr(trials, "time_of", lambda *_: 1.0)
     monkeypatch.setattr(own, "prove_ahead", late)
+    monkeypatch.setattr(trials.SPENT, "inductor", 100.0)
     with torch._inductor.config.patch(max_autotune=tuned):
         refused(backend, lambda x: F.softmax(x, -1), draw(8, 512))
     (seconds,) = waited
@@ -199,3 +200,15 @@ def test_trials_of_many_graphs_take_their_share_of_what_inductor_takes(
     monkeypatch.setattr(trials.SPENT, "inductor", inductor)
     monkeypatch.setattr(trials.SPENT, "trials", spent)
     assert trials._seconds_of(torch.fx.GraphModule({}, graph)) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(("spent", "seconds"), [(0.0, 1.0), (1.5, 0.5), (9.0, 0.0)])
+def test_waits_for_late_proofs_are_part_of_what_trials_may_take(
+    monkeypatch: pytest.MonkeyPatch, spent: float, seconds: float
+) -> None:
+    own: Any = sys.modules["syncverify.torch.backend"]
+    graph = torch.fx.Graph()
+    graph.output(())
+    monkeypatch.setattr(trials.SPENT, "inductor", 4.0)
+    monkeypatch.setattr(trials.SPENT, "trials", spent)
+    assert own._patience(torch.fx.GraphModule({}, graph)) == pytest.approx(seconds, abs=0.01)

@@ -44,14 +44,14 @@ class OpenKernel:
 
     def for_every_size(self) -> Verdict:
         """The verdict of the search alone."""
-        with mock.patch.object(ptx_every_size, "refuted_early", lambda *_: None):
+        with mock.patch.object(ptx_every_size, "refuted_early", lambda *_, **__: None):
             return self.check(*self.assume, scope="all")
 
     def with_sizes_as_data(self) -> Verdict:
         """The verdict of attempts alone that take some sizes for data."""
         with mock.patch.multiple(
             ptx_every_size,
-            refuted_early=lambda *_: None,
+            refuted_early=lambda *_, **__: None,
             _smallest=lambda _, found: found,
             _tried=tried_as_data,
         ):

@@ -171,7 +171,10 @@ def test_an_assumed_box_is_judged_by_executions_with_it(monkeypatch: pytest.Monk
 def test_a_length_that_is_written_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread writes the word that its block turns by, if every loaded word were taken to stay."""
     made = lengths(Writer(4, "a thread writes the length"))
-    assert judge(made, 4).kind in ("agree", "unknown, harm")
+    assert judge(made, 4).verdict == "refuted"
+    # the race of that write is followed too: without this attempt nothing else shows it
+    monkeypatch.setattr("syncverify.driver.ptx_check._with_plain_global", lambda _, found: found)
+    assert judge(made, 4).kind == "unknown, harm"
     monkeypatch.setattr(
         plan, "unwritten", lambda flow, *_: frozenset(k for k, i in enumerate(flow.body) if i.op == "ld")
     )

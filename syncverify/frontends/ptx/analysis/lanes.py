@@ -12,6 +12,7 @@ from syncverify.frontends.ptx.analysis.uniformity import MOST_BLOCKS, Uniformity
 from syncverify.frontends.ptx.decode.effects import Effect, Unsupported
 from syncverify.frontends.ptx.decode.memory import Access
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.isa.accesses import reads, writes
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Special
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 from syncverify.frontends.ptx.values.register_values import WARP
@@ -239,15 +240,15 @@ def _tainted(
 #: What instructions leave for others beside registers: the carry, and the memory of a thread.
 _CARRY, _MEMORY = "%carry", "%memory"
 _CARRIED = frozenset({"addc", "subc", "madc"})
-#: State spaces that are no thread's own.
-_OF_OTHERS = frozenset({"shared", "shared::cta", "shared::cluster", "global", "const"})
+#: State spaces that are a thread's own. A generic address may lead there.
+_OWN_MEMORY = ("local", "param")
 
 
 def _leaves(i: Instr) -> Iterator[str]:
     """What an instruction writes beside registers that later ones of the same thread may read."""
     if "cc" in i.mods:
         yield _CARRY
-    if i.op == "st" and _OF_OTHERS.isdisjoint(i.mods):
+    if writes(i, *_OWN_MEMORY):
         yield _MEMORY
 
 
@@ -255,7 +256,7 @@ def _left_for(i: Instr) -> Iterator[str]:
     """What an instruction reads of that."""
     if i.op in _CARRIED:
         yield _CARRY
-    if i.op in ("ld", "ldu") and _OF_OTHERS.isdisjoint(i.mods):
+    if reads(i, *_OWN_MEMORY):
         yield _MEMORY
 
 

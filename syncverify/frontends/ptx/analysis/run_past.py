@@ -267,7 +267,7 @@ class RunPast:
 
 def _does(i: Instr) -> bool:
     """Whether an instruction does something that others may see, or sees what they do."""
-    return acts(i) and not (i.op in ("ld", "st") and "local" in i.mods)
+    return acts(i) and "local" not in i.mods
 
 
 def _in_global(i: Instr) -> bool:

@@ -16,12 +16,14 @@ from tests.frontends.ptx.execute_helpers import module_text
 BODY = """
     .shared .align 16 .b8 tile[520];
     ld.param.u64 %rd1, [k_in];
+    ld.param.u64 %rd6, [k_out];
     ld.param.u32 %r9, [k_n];
     mov.u32 %r1, %tid.x;
     mov.u32 %r10, %ctaid.x;
     mad.lo.u32 %r11, %r10, 128, %r1;
     mul.wide.u32 %rd3, %r1, 4;
     add.s64 %rd2, %rd1, %rd3;
+    add.s64 %rd7, %rd6, %rd3;
     shl.b32 %r2, %r1, 2;
     mov.u32 %r3, tile;
     add.u32 %r4, %r3, %r2;
@@ -31,7 +33,7 @@ BODY = """
     STORE
     WAIT
     ld.shared.u32 %r7, [%r4+4];
-    st.global.u32 [%rd2], %r7;
+    st.global.u32 [%rd7], %r7;
     ret;
 """
 BRANCH = (
@@ -49,8 +51,8 @@ A:  OP.pred""",
 
 def text(store: str, op: str, negated: str, at: int = 512, wait: str = "bar.sync 0;") -> str:
     body = BODY.replace("STORE", store.replace("OP", op).replace("NOT", negated).replace("AT", str(at)))
-    whole = module_text(body.replace("WAIT", wait), ".param .u64 k_in, .param .u32 k_n")
-    return whole.replace(".param .u32 k_n)", ".param .u32 k_n)\n.reqntid 128")
+    whole = module_text(body.replace("WAIT", wait), ".param .u64 k_in, .param .u32 k_n, .param .u64 k_out")
+    return whole.replace("k_out)", "k_out)\n.reqntid 128")
 
 
 def stores(function: Function, values: dict[str, bool]) -> bool:
