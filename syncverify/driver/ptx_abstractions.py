@@ -37,6 +37,17 @@ def with_turns(k: CheckTask) -> Iterator[CheckTask]:
         yield k.abstracted(replace(k.abstraction, turns=True))
 
 
+def with_copies_apart(k: CheckTask) -> CheckTask | None:
+    """The same where bulk copies in flight write different places in global memory; None where that says
+    nothing: other accesses are handed over there as well, or such copies are taken apart already."""
+    handing = None if k.code.compiled is None else k.code.compiled.handing
+    return (
+        None
+        if handing is None or handing.again is None
+        else k.abstracted(replace(k.abstraction, copies_apart=True))
+    )
+
+
 def steers(k: CheckTask) -> bool:
     """Whether data decides where a thread goes, as far as the code was looked at."""
     return k.code.compiled is not None and bool(k.code.compiled.steers)
@@ -68,6 +79,7 @@ __all__ = [
     "polls_not_followed",
     "steers",
     "with_contents_as_data",
+    "with_copies_apart",
     "with_parameters_as_data",
     "with_turns",
 ]

@@ -19,6 +19,7 @@ from syncverify.frontends.ptx.analysis.handover_detection import (
     bulk_copies,
     global_operand,
     through_one_map,
+    written_again,
 )
 from syncverify.frontends.ptx.analysis.tile_barriers import TileMeeting
 from syncverify.frontends.ptx.analysis.uniformity import BLOCK, Uniformity
@@ -47,11 +48,11 @@ _APART = "tensor maps and pointers of different names lead to different memory"
 
 def of_hand_over(program: Program, clusters: int | None) -> list[str]:
     """What a verdict on data that blocks hand over through global memory rests on."""
+    taken = f"line {program.unseen}: no other kernel takes data of bulk copies by what is released there"
+    found = [] if program.unseen is None else [taken]
     if program.handing is None:
-        if program.unseen is None:
-            return []
-        return [f"line {program.unseen}: no other kernel takes data of bulk copies by what is released there"]
-    found = [_APART]
+        return found
+    found.append(_APART)
     if program.handing.spins or program.handing.locks:
         found.append(ZERO_FLAGS)
     if program.handing.together and clusters is not None and 1 < clusters <= MAX_TOGETHER:
@@ -419,6 +420,15 @@ def _of_several(facts: PtxFacts, flow: Flow, k: int, place: Iterable[str], store
     """Whether some axis along which a stored value differs has several blocks, and does not say where."""
     extents = dict(zip("xyz", facts.grid, strict=True))
     return any(extents[axis] != 1 for axis in left_out(flow, k, place, stored))
+
+
+def of_copies_apart(program: Program) -> list[str]:
+    """That bulk copies in flight write different places, where nothing but such copies writes there."""
+    k = written_again(program.flow, program.origins)
+    if k is None:
+        return []
+    line = program.module.span(program.body[k]).line
+    return [f"line {line}: bulk copies that are in flight together write different places in global memory"]
 
 
 def of_the_grid_before(program: Program) -> list[str]:

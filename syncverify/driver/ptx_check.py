@@ -23,11 +23,13 @@ from syncverify.driver.ptx_abstractions import (
     polls_not_followed,
     steers,
     with_contents_as_data,
+    with_copies_apart,
     with_turns,
 )
 from syncverify.driver.ptx_assumptions import (
     PLACED_BY_DATA,
     ZERO_FLAGS,
+    of_copies_apart,
     of_fenced_signals,
     of_tiles,
 )
@@ -210,7 +212,20 @@ def _plain(module: Module, entry: str, policy: Policy) -> Module:
 
 def reports_of(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
     """The report after each step of the ladder; the last one counts. A proof comes last only, for what it
-    takes for granted is looked at after it."""
+    takes for granted is looked at after it.
+
+    Where the places of bulk copies leave it open, the ladder begins again: that they differ is an assumption.
+    """
+    report = None
+    for report in _ladder(task, scope):
+        yield report
+    apart = with_copies_apart(task.kernel)
+    if report is not None and report.verdict is Verdict.UNKNOWN and apart is not None:
+        yield from _ladder(Task(apart, (*task.granted, *of_copies_apart(apart.code.program))), scope)
+
+
+def _ladder(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
+    """The report after each step, from what decides most for little effort."""
     start = time.perf_counter()
 
     def finished(report: KernelReport) -> KernelReport:
@@ -404,7 +419,7 @@ def _published(k: CheckTask, report: KernelReport) -> KernelReport:
     p = k.code.compiled
     if report.verdict is not Verdict.PROVED or p is None or k.facts.grid == (1, 1, 1):
         return report
-    if p.handing is not None:
+    if p.handing is not None and p.handing.again is None:
         return _of_the_last(k, report) if p.only_counts(p.handing) else report
     counts = used_counts(p.flow)
     written = unfenced_count(p.flow, counts, p.origins, certain=True)

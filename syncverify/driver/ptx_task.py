@@ -96,6 +96,7 @@ class Abstraction:
     kept_inside: bool = False  # and where numbers say, an access outside of it is a mistake
     tracks_plain_global: bool = False  # plain accesses to global memory are, though nobody waits there
     turns: bool = False  # what atomics in shared memory bring is a number, in each order that there may be
+    copies_apart: bool = False  # bulk copies in flight write different places in global memory
 
 
 @dataclass(frozen=True)
@@ -142,6 +143,7 @@ class EntryCode:
                 alone=facts.grid == (1, 1, 1),
                 given=not facts.symbols() and all(isinstance(e, int) for e in facts.grid),
                 turns=turns,
+                copies_apart=chosen.copies_apart,
             )
 
         found = code_of(function)

@@ -57,6 +57,7 @@ class HandOver:
     tries: Mapping[int, int | None] = field(default_factory=dict)  # those that try a lock -> what lets it go
     unreleased: bool = False  # whether atomics decide, and nothing orders plain accesses by them
     released: bool = False  # whether something is released, in a kernel of which no part acquires it
+    again: int | None = None  # a bulk copy to what bulk copies alone write, if nothing else is handed over
 
     @property
     def ordered(self) -> bool:
@@ -75,12 +76,15 @@ def hand_over(
     apart: bool = True,
     numbers: frozenset[str] = frozenset(),
     takes: frozenset[int] = frozenset(),
+    *,
+    copies_apart: bool = False,
 ) -> HandOver | None:
     """The hand-over of a function; None where there is none.
 
     ``generic``: accesses without a state space, and whether their address may be in shared memory. ``apart``:
     pointers of different parameters lead to different memory. ``numbers``: places of parameters,
     ``name+offset``, that hold no pointer. ``takes``: atomics that hand out numbers of a counter: no polls.
+    ``copies_apart``: bulk copies in flight write different places.
     """
     body = flow.body
     places: Sequence[int] = [
@@ -100,6 +104,8 @@ def hand_over(
     decided = consumers or mixed is not None
     unreleased = [] if decided else _choosing_writers(flow, places, origins, apart=apart)
     consumers = consumers or unreleased
+    again = None if consumers or mixed is not None or copies_apart else written_again(flow, origins)
+    mixed = again if mixed is None else mixed
     if not consumers and mixed is None:
         return None
     if apart:
@@ -116,7 +122,7 @@ def hand_over(
     tries = _tries(flow, rest, places, origins) if apart and not (turns or waits) else {}
     return HandOver(
         accesses, spins, line, together, settled, polls, locks, frozenset(consumers), waits, tickets, tries,
-        bool(unreleased),
+        bool(unreleased), again=again,
     )  # fmt: skip
 
 
@@ -709,6 +715,20 @@ def _mixed(flow: Flow, accesses: Collection[int], origins: Origins) -> int | Non
         if any(of & o for j, o in others if flow.body[j].op in ("st", "discard", "red", "atom")):
             return k
     return through_one_map(flow)
+
+
+def written_again(flow: Flow, origins: Origins) -> int | None:
+    """A bulk copy to memory that another one writes, or itself in the next turn of a loop: copies in flight
+    have no order. Reductions beside reductions are atomic, element by element (A3)."""
+    (_, writes), _ = bulk_copies(flow)
+    copies = {k: origins.of(global_operand(flow.body[k])) for k in writes}
+    for k, of in copies.items():
+        if "reduce" in flow.body[k].mods:
+            continue
+        turns = any(flow.block_of[k] in loop for loop in flow.loops)
+        if any(of & o - {ANYWHERE} and (j != k or turns) for j, o in copies.items()):
+            return k
+    return None
 
 
 def through_one_map(flow: Flow) -> int | None:

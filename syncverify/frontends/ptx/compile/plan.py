@@ -110,7 +110,7 @@ class Plan:
     barriers bring and what decides for whole warps are words, any of which they may be. ``aligned``: what
     pointers in parameters are multiples of, if not of 16; copies whose alignment the text shows then need no
     address. ``blocks_in_x``: of the grid, where that is a number. ``turns``: atomics in shared memory whose
-    orders are tried.
+    orders are tried. ``copies_apart``: bulk copies in flight write different places.
     """
 
     def __init__(
@@ -133,7 +133,9 @@ class Plan:
         alone: bool = False,
         given: bool = False,
         turns: Mapping[int, SharedTurn] = NO_TURNS,
+        copies_apart: bool = False,
     ) -> None:
+        self.copies_apart = copies_apart
         self.alone = alone  # the grid is one block
         self.given = given  # all sizes of the launch have numbers
         self.blocks_in_x = blocks_in_x
@@ -243,7 +245,9 @@ class Plan:
         some = self.apart and any(map(adds_one, self.body))
         counts = counting(self.flow, self._generic, self.origins) if some else frozenset()
         #: what the kernel's blocks hand over through global memory; None: its accesses have no events
-        self.handing = hand_over(self.flow, self._generic, self.apart, self.numbers, counts)
+        self.handing = hand_over(
+            self.flow, self._generic, self.apart, self.numbers, counts, copies_apart=self.copies_apart
+        )
         if self.alone and self.handing is not None and self.handing.unreleased:
             self.handing = None  # no other block writes or reads
         #: atomics by which blocks count themselves, where nothing else is handed over
@@ -256,7 +260,8 @@ class Plan:
         if self.refutes:
             self.handing = self.exchanges
         #: a flag for other kernels: where it is released after bulk copies
-        self.unseen = released_unseen(self.flow) if self.handing is None else None
+        waited = self.handing is not None and self.handing.again is None
+        self.unseen = None if waited else released_unseen(self.flow)
         #: atomics that hand out numbers of a counter
         whence = {k: self.origins.of(self.body[k].operands[1]) for k in sorted(counts)}
         read = frozenset(name for i in self.body for name in sources(i))

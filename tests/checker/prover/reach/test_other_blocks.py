@@ -35,11 +35,16 @@ OUT: MEET_ALL ret; }
 MEET = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
 LATE = "setp.lt.s32 %p2, %r10, 2; @!%p2 bra {0}; {1} {0}:"
 FENCE = "fence.proxy.async;"
+#: where the block copies to
+OWN = (
+    "ld.param.u64 %rd1, [out]; mov.u32 %r12, %cluster_ctarank; mul.wide.u32 %rd2, %r12, 256; "
+    "add.u64 %rd1, %rd1, %rd2;"
+)
 #: s[63 - t] of the other block = t; FENCE MEET one thread copies s to global memory and waits; END
 WRITE = (
     "st.shared::cluster.u32 [%r9], %r2; {fence} {meet} setp.ne.u32 %p3, %r2, 0; @%p3 bra B; {again} "
     "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r3], 256; cp.async.bulk.commit_group; "
-    "cp.async.bulk.wait_group.read 0; B: {end}"
+    "cp.async.bulk.wait_group 0; B: {end}"
 )
 
 
@@ -47,7 +52,7 @@ def verdict(body: str) -> Verdict:
     text = READ.replace("BODY", body).replace("MEET_ALL", MEET)
     if "bulk" in body:
         text = text.replace(".param .u32 n", ".param .u32 n, .param .u64 out")
-        text = text.replace("mov.u32 %r2, %tid.x;", "mov.u32 %r2, %tid.x; ld.param.u64 %rd1, [out];")
+        text = text.replace("mov.u32 %r2, %tid.x;", f"mov.u32 %r2, %tid.x; {OWN}")
         text = text.replace(".reg .pred", ".reg .b64 %rd<3>; .reg .pred")
     params = {"0": {"i32": "n"}} | ({"1": {"ptr": "out"}} if "bulk" in body else {})
     facts = {"block": [64], "cluster": [2], "grid": [2], "params": params}
