@@ -3,9 +3,10 @@
 
 Each lane that the mask names has to come to the operation, with the same mask (PTX ISA: shfl.sync,
 vote.sync). A warp that is one class does so by itself. Of a warp whose lanes went apart each class gets an
-event, ``COLLECTIVE``, which starts when the lanes of the mask have come to one of the same kind; it orders no
-memory. Operations in a row are one event. Lanes that have left are not waited for (the text of those with a
-mask says so), but by operations on matrices, which need all lanes of the warp.
+event, ``COLLECTIVE``, which starts when the lanes of the mask have come to one of the same kind, or of
+``.aligned`` ones to the same instruction; it orders no memory. Operations in a row are one event. Lanes
+that have left are not waited for (the text of those with a mask says so), but by operations on matrices,
+which need all lanes of the warp.
 
 Some branches are decided by nothing that is followed, for nothing with an event depends on them. What lies
 behind such a branch is not executed by the analysis. Its operations are met where the outermost of these
@@ -274,8 +275,10 @@ class Collectives:
         return guarded and self._mask(one) == self._mask(other)
 
     def _row(self, at: Sequence[int]) -> Row:
-        names = dict.fromkeys(self.body[k].name for k in at)
+        names = [*dict.fromkeys(self.body[k].name for k in at)]
         whole = any(by_all_lanes(self.body[k]) for k in at)
+        # PTX ISA, .aligned: all threads of the warp execute the same instruction, not one of its kind
+        names += [str(k) for k in at[:1] if any("aligned" in self.body[j].mods for j in at)]
         return Row(tuple(at), self._mask(self.body[at[0]]), crc32("+".join(names).encode()), whole)
 
     def _mask(self, i: Instr) -> Operand | None:
