@@ -76,15 +76,12 @@ def hand_over(
     apart: bool = True,
     numbers: frozenset[str] = frozenset(),
     takes: frozenset[int] = frozenset(),
-    *,
-    copies_apart: bool = False,
 ) -> HandOver | None:
     """The hand-over of a function; None where there is none.
 
     ``generic``: accesses without a state space, and whether their address may be in shared memory. ``apart``:
     pointers of different parameters lead to different memory. ``numbers``: places of parameters,
     ``name+offset``, that hold no pointer. ``takes``: atomics that hand out numbers of a counter: no polls.
-    ``copies_apart``: bulk copies in flight write different places.
     """
     body = flow.body
     places: Sequence[int] = [
@@ -104,7 +101,7 @@ def hand_over(
     decided = consumers or mixed is not None
     unreleased = [] if decided else _choosing_writers(flow, places, origins, apart=apart)
     consumers = consumers or unreleased
-    again = None if consumers or mixed is not None or copies_apart else written_again(flow, origins)
+    again = None if consumers or mixed is not None else written_again(flow, origins)
     mixed = again if mixed is None else mixed
     if not consumers and mixed is None:
         return None

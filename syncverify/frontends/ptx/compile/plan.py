@@ -245,9 +245,9 @@ class Plan:
         some = self.apart and any(map(adds_one, self.body))
         counts = counting(self.flow, self._generic, self.origins) if some else frozenset()
         #: what the kernel's blocks hand over through global memory; None: its accesses have no events
-        self.handing = hand_over(
-            self.flow, self._generic, self.apart, self.numbers, counts, copies_apart=self.copies_apart
-        )
+        self.handing = hand_over(self.flow, self._generic, self.apart, self.numbers, counts)
+        if self.copies_apart and self.handing is not None and self.handing.again is not None:
+            self.handing = None
         if self.alone and self.handing is not None and self.handing.unreleased:
             self.handing = None  # no other block writes or reads
         #: atomics by which blocks count themselves, where nothing else is handed over
