@@ -29,10 +29,10 @@ from syncverify.frontends.ptx.decode.memory import Access, decode_place
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.flow.warp_counts import counts_down
 from syncverify.frontends.ptx.launch.facts import PtxFacts, text
-from syncverify.frontends.ptx.syntax.nodes import Function, Mem, Module, Reg, Special, Sym
+from syncverify.frontends.ptx.syntax.nodes import Function, Module, Special
 from syncverify.frontends.ptx.syntax.operands import registers, sources
-from syncverify.frontends.ptx.syntax.types import width
 from syncverify.ir.expr import Expr
+from syncverify.ir.launch_grid import Dims
 from syncverify.model.events import Undefined
 
 #: Clusters that run together; so few have a place on the device at the same time.
@@ -342,11 +342,11 @@ def of_common_places(facts: PtxFacts, program: Program) -> list[str]:
 
     def of_two(k: int, access: Access, stored: Collection[str]) -> bool:
         """Whether threads of two blocks do, where their numbers say so."""
-        if not of_cluster.read_at(k, stored) or len(program.origins.of(access.address)) != 1:
+        if not of_cluster.read_at(k, stored):
             return False
-        return places is not None and places.meet(k, access.size * len(access.elements))
+        return places.shared(k, access.address, access.size * len(access.elements), stored)
 
-    places = _places_of_blocks(facts, program)
+    places = _places_of_blocks(facts, program, facts.block)
     for k, i in enumerate(program.body):
         access = decode_place(i) if i.op == "st" and k not in followed else None
         if access is None or access.space != "global" or flow.block_of[k] not in flow.reached:
@@ -362,28 +362,16 @@ def of_common_places(facts: PtxFacts, program: Program) -> list[str]:
     return found
 
 
-def _places_of_blocks(facts: PtxFacts, program: Program) -> BlockPlaces | None:
-    """Where blocks store by their numbers. An axis whose size is open has as many blocks as are looked at."""
-    flow, index = program.flow, {p.name: i for i, p in enumerate(program.function.params)}
-    held = dict[int, int]()
-    for k, i in enumerate(program.body):
-        if i.op != "ld" or "param" not in i.mods:
-            continue
-        into, at = i.operands[:2]
-        if (
-            isinstance(at, Mem)
-            and isinstance(at.base, Sym)
-            and at.base.name in index
-            and isinstance(into, Reg)
-        ):
-            leaf = facts.leaf(index[at.base.name], at.offset, width(i.mods[-1]) // 8)
-            value = 0 if leaf.kind == "ptr" else leaf.value
-            if isinstance(value, int):
-                held[flow.versions.written(into.name, k)] = value
-    if facts.block is None:
-        return None
-    x, y, z = [e if isinstance(e, int) else MAX_TOGETHER for e in facts.grid]
-    return BlockPlaces(flow, facts.block, (x, y, z), facts.cluster or (1, 1, 1), held)
+def _places_of_blocks(facts: PtxFacts, program: Program, block: Dims) -> BlockPlaces:
+    """Where stores of the blocks go that a launch has."""
+    index = {p.name: n for n, p in enumerate(program.function.params)}
+
+    def given(name: str, at: int, size: int) -> int | None:
+        value = facts.leaf(index[name], at, size).value if name in index else None
+        return value if isinstance(value, int) else None
+
+    grid = [n if isinstance(n, int) else None for n in facts.grid]
+    return BlockPlaces(program.flow, block, grid, facts.cluster, given)
 
 
 #: What says which block of its cluster a block is; or which row of its grid it is in.

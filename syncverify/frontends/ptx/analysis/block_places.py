@@ -1,77 +1,397 @@
-"""Stores of two blocks to one byte of global memory, by numbers of blocks and threads alone.
+"""Places in global memory that two blocks of a grid share, where each stores a value of its own.
 
-    mad.lo.u32 i, %ctaid.x, 16, tid;  st.global [p + 4 i], value;        // in blocks of 32 threads
+    and.b32 i, %ctaid.x, 1;  st.global.u32 [p + 4 i], %ctaid.x;     // every second block stores to one word
+    mad.lo.u32 i, %ctaid.x, 16, %tid.x;  st.global.u32 [p + 4 i], %ctaid.x;      // in blocks of 32 threads
 
-Threads 16 to 31 of each block store where threads 0 to 15 of the next one do. Places are computed for the
-first few blocks of each axis. What is not found here may be there: data, sizes and loops place a store too.
+Bytes, guards and values are computed for many blocks, each with some of its threads, and for the first few
+blocks with all of them: for the numbers that the launch file gives, and for some drawn ones where it gives
+none. Drawn sizes are larger than the grid, as a host makes them. Two blocks share a byte if it is the same
+number in every draw.
+
+So the usual orders of tiles share none: a quotient and a remainder by one size, groups of rows that several
+blocks go through in turn, an exclusive or of bits. What is computed of data or in loops has no number, and
+nothing is found there. Where data decides whether a thread stores, it may; where an atomic does, nothing is
+found. Values are taken to be the same if all that they are computed of is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import product
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+from zlib import crc32
 
 import numpy as np
+from numpy.typing import NDArray
 
-from syncverify.frontends.ptx.analysis.branch_bounds import BranchBounds
-from syncverify.frontends.ptx.analysis.thread_values import Numbers, ThreadValues
+from syncverify.frontends.ptx.analysis.thread_values import (
+    OPERATIONS,
+    Numbers,
+    RegisterValues,
+    as_type,
+    cut,
+    numbers_of_threads,
+    signed,
+)
 from syncverify.frontends.ptx.flow.control_flow import Flow
-from syncverify.frontends.ptx.syntax.nodes import Mem, Reg
+from syncverify.frontends.ptx.isa.accesses import effects
+from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Reg, Special, Sym
+from syncverify.frontends.ptx.syntax.operands import sources
+from syncverify.frontends.ptx.syntax.types import kind, width
 from syncverify.ir.launch_grid import Dims
 
-_AXES = "xyz"
-#: Blocks along each axis whose places are computed.
+#: The number at a place of a parameter: by name, byte and size; None where none is given.
+Given = Callable[[str, int, int], int | None]
+
+_DRAWS = 3
+#: Blocks that are looked at, and of an axis whose extent has no number.
+_BLOCKS, _OPEN = 1024, 16
+#: Blocks along each axis that are looked at with all of their threads.
 _FIRST = (4, 2, 2)
+_AXES = "xyz"
+#: Drawn numbers: of words, and of what may be a pointer.
+_WORDS, _POINTERS = (1 << 20, 1 << 21), (1 << 40, 1 << 46)
+_ALIGNED = 1 << 12
+#: What makes values of registers, and of memory that is the same for all blocks.
+_MADE = frozenset({"register", "data", "warp", "matrix registers", "hint"})
+_COMMON = frozenset({"global", "param", "const"})
 
 
 class BlockPlaces:
-    """Where threads of the first blocks of a grid store."""
+    """What stores of one function write, in blocks of a grid. ``grid``: None along axes without a number."""
 
-    def __init__(self, flow: Flow, block: Dims, grid: Dims, cluster: Dims, held: Mapping[int, int]) -> None:
-        """``held``: what versions of registers hold in each thread of each block; pointers begin at 0."""
-        self._flow = flow
-        extents = [range(min(n, most)) for n, most in zip(grid, _FIRST, strict=True)]
-        self._blocks = [
-            ThreadValues(flow, block, specials=_numbers(n, grid, cluster), held=held)
-            for n in product(*extents)
+    def __init__(
+        self, flow: Flow, block: Dims, grid: Sequence[int | None], cluster: Dims | None, given: Given
+    ) -> None:
+        extents = [_OPEN if n is None else n for n in grid]
+        count = block[0] * block[1] * block[2]
+        few = [min(n, most) for n, most in zip(extents, _FIRST, strict=True)]
+        looked = [(_some(extents), _threads(count)), (few, list(range(count)))]
+        self._samples = [
+            _Sample(flow, block, extents, cluster or (1, 1, 1), given, part, threads)
+            for part, threads in looked
+            if np.prod(part) > 1
         ]
-        self._bounds = BranchBounds(flow, lambda op, at: None)
 
-    def meet(self, k: int, size: int) -> bool:
-        """Whether threads of two of the blocks may store to one byte by an instruction."""
-        at = next(op for op in self._flow.body[k].operands if isinstance(op, Mem))
-        seen = np.empty(0, np.uint64)
-        for values in self._blocks:
-            places = self._places(values, at, k, size)
-            if places is None:
-                return False
-            if np.isin(places, seen).any():
-                return True
-            seen = np.concatenate([seen, places])
-        return False
+    def shared(self, k: int, place: Mem, size: int, stored: Iterable[str]) -> bool:
+        """Whether two blocks store values of their own to one byte by instruction ``k``."""
+        names = list(stored)
+        return any(sample.shared(k, place, size, names) for sample in self._samples)
 
-    def _places(self, values: ThreadValues, at: Mem, k: int, size: int) -> Numbers | None:
-        """The bytes to which the threads of a block store."""
-        begins = values.read(at.base, k) if isinstance(at.base, Reg) else None
-        if begins is None:
+
+class _Sample:
+    """The same for some blocks and some threads of each."""
+
+    def __init__(
+        self, flow: Flow, block: Dims, grid: Sequence[int], cluster: Dims, given: Given,
+        part: Sequence[int], threads: Sequence[int],
+    ) -> None:  # fmt: skip
+        self.flow = flow
+        each = np.array(threads, dtype=np.uint64)
+        self.blocks = np.repeat(np.arange(int(np.prod(part)), dtype=np.uint64), len(each))
+        specials = numbers_of_threads(np.tile(each, len(self.blocks) // len(each)), block)
+        specials |= _of_blocks(self.blocks, part, grid, cluster)
+        self.draws = [_Values(flow, specials, given, seed) for seed in range(_DRAWS)]
+        self._controllers = flow.controllers()
+
+    def shared(self, k: int, place: Mem, size: int, stored: Iterable[str]) -> bool:
+        """Whether two of the blocks store values of their own to one byte by instruction ``k``."""
+        places = _all([values.address(place, k) for values in self.draws])
+        made = self._made_of([self.flow.versions.read(name, k) for name in stored])
+        stores = None if places is None or made == [] else self._stores(k)
+        if places is None or stores is None or not stores.any():
+            return False
+        begins = [x[stores] for x in places]
+        unit = int(np.gcd.reduce([np.uint64(size), *(np.gcd.reduce(x) for x in begins)]))
+        steps = np.arange(0, size, unit, dtype=np.uint64)
+        parts = [(x[:, None] + steps).ravel() for x in begins]
+        who = np.repeat(self.blocks[stores], len(steps))
+        met = np.isin(parts[0], _of_several(parts[0], who))
+        if not met.any():
+            return False
+        at, who = _classes([x[met] for x in parts]), who[met]
+        several = _of_several(at, who)
+        if made is not None and len(several):
+            values = _classes([np.repeat(x[stores], len(steps))[met] for x in made])
+            several = np.intersect1d(several, _of_several(at, values))
+        return bool(len(several))
+
+    def _known(self, v: int) -> list[Numbers] | None:
+        """What a version of a register holds in each draw; None where it has no number."""
+        return _all([values.of_version(v) for values in self.draws])
+
+    def _made_of(self, versions: Iterable[int]) -> list[Numbers] | None:
+        """The numbers that values are computed of; None where these are a block's own in any case."""
+        found, seen, work = list[Numbers](), set[int](), list(versions)
+        names = self.flow.versions
+        while work:
+            v = work.pop()
+            if v in seen:
+                continue
+            seen.add(v)
+            known = self._known(v)
+            if known is not None:
+                found += known
+                continue
+            k = names.writer[v]
+            if k < 0:
+                work += [x for _, x in names.merged(v)]
+                continue
+            i = self.flow.body[k]
+            if not _common(i):
+                return None
+            for x in i.operands:
+                if isinstance(x, Special):
+                    number = self.draws[0].special(x.name)
+                    if number is None:
+                        return None
+                    found.append(number)
+            kept = () if i.guard is None else (names.name[v],)
+            work += [names.read(name, k) for name in (*kept, *sources(i))]
+        return found
+
+    def _stores(self, k: int) -> NDArray[np.bool_] | None:
+        """Where an instruction may be executed; None where an atomic or the like says which block does."""
+        found = np.ones(len(self.blocks), dtype=bool)
+        for at, wanted in _conditions(self.flow, self._controllers, k):
+            i = self.flow.body[at]
+            guard = i.guard
+            if guard is None:
+                continue
+            v = self.flow.versions.read(guard.name, at)
+            known = self._known(v)
+            if known is None:
+                if self._made_of([v]) is None:
+                    return None
+                continue
+            if wanted is not None:
+                for x in known:
+                    found &= (x & np.uint64(1)).astype(bool) == (wanted != i.negated)
+        return found
+
+
+def _all(found: Sequence[Numbers | None]) -> list[Numbers] | None:
+    known = [x for x in found if x is not None]
+    return known if len(known) == len(found) else None
+
+
+def _conditions(
+    flow: Flow, controllers: Sequence[Collection[int]], k: int
+) -> Iterator[tuple[int, bool | None]]:
+    """The instructions whose guards decide whether ``k`` is executed, and whether they have to be executed
+    for that, themselves; None: either way leads there."""
+    if flow.body[k].guard is not None:
+        yield k, True
+    here = flow.block_of[k]
+    found, work = set[int](), [here]
+    while work:
+        new = set(controllers[work.pop()]) - found
+        found |= new
+        work += new
+    for b in found:
+        last = flow.blocks[b].hi - 1
+        ways = [s for s in flow.blocks[b].succ if _leads(flow, s, here, b)]
+        yield last, ways[0] != b + 1 if len(ways) == 1 else None
+
+
+def _leads(flow: Flow, start: int, to: int, without: int) -> bool:
+    """Whether a path leads from one block to another that does not come by a third."""
+    seen, work = {without}, [start]
+    while work:
+        b = work.pop()
+        if b == to:
+            return True
+        if b in seen or b >= len(flow.blocks):
+            continue
+        seen.add(b)
+        work += flow.blocks[b].succ
+    return False
+
+
+def _common(i: Instr) -> bool:
+    """Whether an instruction makes the same of the same operands, in whatever block."""
+    found = effects(i)
+    if found <= _MADE:
+        return i.op != "activemask"
+    spaces = {m.partition("::")[0] for m in i.mods}
+    return i.op in ("ld", "ldu") and found == {"memory read"} and not spaces.isdisjoint(_COMMON)
+
+
+class _Values(RegisterValues):
+    """The values of registers in one draw."""
+
+    def __init__(self, flow: Flow, specials: Mapping[str, Numbers], given: Given, seed: int) -> None:
+        super().__init__(flow, len(specials["%tid.x"]), specials)
+        self.given, self.seed = given, seed
+
+    def special(self, name: str) -> Numbers | None:
+        """What a special register holds."""
+        return self._specials.get(name)
+
+    def address(self, place: Mem, k: int) -> Numbers | None:
+        """The address of an access."""
+        base = self._sym(place.base) if isinstance(place.base, Sym) else self.read(place.base, k)
+        return None if base is None else base + np.uint64(place.offset & (1 << 64) - 1)
+
+    def _made(self, i: Instr, k: int, known: dict[int, Numbers | None]) -> Numbers | None:
+        if i.op == "ld" and "param" in i.mods and i.guard is None:
+            return self._parameter(i)
+        if i.op == "mov" and i.guard is None and isinstance(i.operands[1], Sym):
+            return self._sym(i.operands[1])
+        return super()._made(i, k, known)
+
+    def _sym(self, place: Sym) -> Numbers:
+        return self.all(self._drawn(place.name, 0, *_POINTERS) // _ALIGNED * _ALIGNED + place.offset)
+
+    def _parameter(self, i: Instr) -> Numbers | None:
+        into, place = i.operands[:2]
+        if not isinstance(into, Reg) or not isinstance(place, Mem) or not isinstance(place.base, Sym):
             return None
-        come = np.ones(values.threads, bool)
-        for guard, where, holds in self._bounds.decisions(k):
-            found = values.read(guard, where)
-            if found is not None:
-                come &= (found != 0) == holds
-        each = np.arange(size, dtype=np.uint64)
-        return np.unique(begins[come][:, None] + each)
+        if kind(i.mods[-1]) not in ("u", "s", "b"):
+            return None
+        size, at = width(i.mods[-1]) // 8, place.base.offset + place.offset
+        number = self.given(place.base.name, at, size)
+        if number is None and size < 4:
+            return None
+        if number is None:
+            pointer = size == 8
+            number = self._drawn(place.base.name, at, *(_POINTERS if pointer else _WORDS))
+            number = number // _ALIGNED * _ALIGNED if pointer else number
+        return self.all(number)
+
+    def _drawn(self, name: str, at: int, low: int, high: int) -> int:
+        seed = crc32(f"{name}+{at}".encode()), self.seed
+        return int(np.random.default_rng(seed).integers(low, high))
 
 
-def _numbers(n: tuple[int, ...], grid: Dims, cluster: Dims) -> Mapping[str, int]:
-    """The special registers of one block of a grid."""
-    within = [a % c for a, c in zip(n, cluster, strict=True)]
-    found = {"%cluster_ctarank": within[0] + cluster[0] * (within[1] + cluster[1] * within[2])}
-    for axis, number, inside, blocks, wide in zip(_AXES, n, within, grid, cluster, strict=True):
-        found |= {f"%ctaid.{axis}": number, f"%nctaid.{axis}": blocks, f"%cluster_ctaid.{axis}": inside}
-        found |= {f"%clusterid.{axis}": number // wide, f"%cluster_nctaid.{axis}": wide}
+def _some(extents: Sequence[int]) -> list[int]:
+    """Extents of the part of a grid that is looked at: all of the shorter axes, if they are not too long."""
+    found, left = [1, 1, 1], _BLOCKS
+    for n, axis in enumerate(sorted(range(3), key=lambda axis: extents[axis])):
+        share = max(2, round(left ** (1 / (3 - n))))
+        found[axis] = max(1, min(extents[axis], share))
+        left = max(1, left // found[axis])
     return found
 
 
-__all__ = ["BlockPlaces"]
+def _threads(count: int) -> list[int]:
+    """Some threads of a block: the first, those whose numbers are one bit, and the last."""
+    return sorted({0, count - 1, *(1 << n for n in range(10) if 1 << n < count)})
+
+
+def _of_blocks(n: Numbers, part: Sequence[int], grid: Sequence[int], cluster: Dims) -> dict[str, Numbers]:
+    """The special registers of blocks with some numbers."""
+    found, rest, rank, blocks = dict[str, Numbers](), n, np.zeros_like(n), 1
+    for axis, some, extent, size in zip(_AXES, part, grid, cluster, strict=True):
+        at, rest = rest % np.uint64(some), rest // np.uint64(some)
+        found[f"%ctaid.{axis}"] = at
+        found[f"%nctaid.{axis}"] = np.full_like(n, extent)
+        found[f"%clusterid.{axis}"] = at // np.uint64(size)
+        found[f"%nclusterid.{axis}"] = np.full_like(n, max(1, extent // size))
+        found[f"%cluster_ctaid.{axis}"] = at % np.uint64(size)
+        found[f"%cluster_nctaid.{axis}"] = np.full_like(n, size)
+        rank = rank + at % np.uint64(size) * np.uint64(blocks)
+        blocks *= size
+    found["%cluster_ctarank"] = rank
+    found["%cluster_nctarank"] = np.full_like(n, blocks)
+    return found
+
+
+def _classes(columns: Sequence[Numbers]) -> NDArray[np.int64]:
+    """By row, the number of its class: rows with the same numbers in all columns are one."""
+    _, found = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+    return found.reshape(-1)
+
+
+def _of_several(classes: NDArray[Any], what: NDArray[Any]) -> NDArray[Any]:
+    """The classes whose rows differ in something."""
+    order = np.lexsort((what, classes))
+    a, b = classes[order], what[order]
+    found: NDArray[Any] = a[1:][(a[1:] == a[:-1]) & (b[1:] != b[:-1])]
+    return found
+
+
+def _divided(*, rest: bool) -> Callable[[Instr, list[Any]], Numbers | None]:
+    def compute(i: Instr, args: list[Any]) -> Numbers | None:
+        type_ = i.mods[-1]
+        if kind(type_) not in ("u", "s"):
+            return None
+        a, b = (as_type(x, type_) for x in args)
+        minus = [np.zeros(len(x), dtype=bool) if kind(type_) == "u" else x.view(np.int64) < 0 for x in (a, b)]
+        a, b = (np.where(m, np.uint64(0) - x, x) for m, x in zip(minus, (a, b), strict=True))
+        by = np.where(b == 0, np.uint64(1), b)
+        found = a % by if rest else a // by
+        negative = minus[0] if rest else minus[0] ^ minus[1]
+        found = np.where(negative, np.uint64(0) - found, found)
+        return cut(np.where(b == 0, np.uint64((1 << 64) - 1), found), width(type_))
+
+    return compute
+
+
+def _extreme(*, least: bool) -> Callable[[Instr, list[Any]], Numbers | None]:
+    def compute(i: Instr, args: list[Any]) -> Numbers | None:
+        type_ = i.mods[-1]
+        if len(i.mods) != 1 or kind(type_) not in ("u", "s"):
+            return None
+        a, b = (as_type(x, type_) for x in args)
+        if kind(type_) == "s":
+            a, b = a.view(np.int64), b.view(np.int64)
+        found = np.minimum(a, b) if least else np.maximum(a, b)
+        return cut(found.astype(np.uint64), width(type_))
+
+    return compute
+
+
+def _upper(i: Instr, args: list[Any]) -> Numbers | None:
+    """A product, or a sum with one: with its upper half, where that is asked for."""
+    if "hi" not in i.mods:
+        return OPERATIONS[i.op](i, args)
+    type_ = i.mods[-1]
+    if width(type_) != 32 or "sat" in i.mods or "cc" in i.mods:
+        return None
+    a, b = (as_type(x, type_) for x in args[:2])
+    product = (a * b).view(np.int64) >> np.int64(32) if kind(type_) == "s" else a * b >> np.uint64(32)
+    return cut(sum(args[2:], product.astype(np.uint64)), 32)
+
+
+def _logic(i: Instr, args: list[Any]) -> Numbers | None:
+    """``lop3.b32``: the bit that a table has for three bits."""
+    if len(args) != 4 or len(i.operands) != 5 or not isinstance(i.operands[4], Imm):
+        return None
+    table, found = i.operands[4].value, np.zeros_like(args[0])
+    for n in range(8):
+        if table >> n & 1:
+            a, b, c = (x if n >> 2 - at & 1 else ~x for at, x in enumerate(args[:3]))
+            found |= a & b & c
+    return cut(found, 32)
+
+
+def _field(i: Instr, args: list[Any]) -> Numbers | None:
+    """``bfe.u32``: bits of a number."""
+    if i.mods != ("u32",):
+        return None
+    at, count = (np.minimum(x & np.uint64(255), np.uint64(32)) for x in args[1:])
+    found: Numbers = (cut(args[0], 32) >> at) & ((np.uint64(1) << count) - np.uint64(1))
+    return found
+
+
+def _turned(i: Instr, args: list[Any]) -> Numbers | None:
+    """``neg``, ``abs``."""
+    a = signed(args[0], width(i.mods[-1]))
+    return cut((-a if i.op == "neg" else np.abs(a)).astype(np.uint64), width(i.mods[-1]))
+
+
+_Values.operations = {
+    **OPERATIONS,
+    "div": _divided(rest=False),
+    "rem": _divided(rest=True),
+    "min": _extreme(least=True),
+    "max": _extreme(least=False),
+    "mul": _upper,
+    "mad": _upper,
+    "lop3": _logic,
+    "bfe": _field,
+    "neg": _turned,
+    "abs": _turned,
+}
+
+__all__ = ["BlockPlaces", "Given"]

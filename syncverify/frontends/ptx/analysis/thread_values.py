@@ -26,26 +26,17 @@ RESERVED = 0x5EED0000
 _AXES = "xyz"
 
 
-class ThreadValues:
-    """The values of one function's registers in a block of one shape."""
+class RegisterValues:
+    """The values of one function's registers in some threads, whose special registers are given."""
 
-    def __init__(
-        self, flow: Flow, block: Dims, specials: Mapping[str, int] | None = None,
-        held: Mapping[int, int] | None = None,
-    ) -> None:  # fmt: skip
-        """``specials``, ``held``: what other special registers and versions hold in every thread."""
+    #: By opcode, what it computes; None where that is not known.
+    operations: Mapping[str, Callable[[Instr, list[Any]], Numbers | None]] = {}
+
+    def __init__(self, flow: Flow, threads: int, specials: Mapping[str, Numbers]) -> None:
         self.flow = flow
-        x, y, z = block
-        self.threads = x * y * z
-        n = np.arange(self.threads, dtype=np.uint64)
-        self.lane = n % np.uint64(32)
-        self.warp = n // np.uint64(32)
-        each = (n % np.uint64(x), n // np.uint64(x) % np.uint64(y), n // np.uint64(x * y))
-        self._specials = {f"%tid.{axis}": each[i] for i, axis in enumerate(_AXES)}
-        self._specials |= {f"%ntid.{axis}": self.all(block[i]) for i, axis in enumerate(_AXES)}
-        self._specials |= {"%laneid": self.lane, "%reserved_smem_offset_1": self.all(RESERVED)}
-        self._specials |= {name: self.all(n) for name, n in (specials or {}).items()}
-        self._known: dict[int, Numbers | None] = {v: self.all(n) for v, n in (held or {}).items()}
+        self.threads = threads
+        self._specials = specials
+        self._known: dict[int, Numbers | None] = {}
 
     def all(self, number: int) -> Numbers:
         """One number in every thread."""
@@ -84,7 +75,7 @@ class ThreadValues:
         return known[v]
 
     def _made(self, i: Instr, k: int, known: dict[int, Numbers | None]) -> Numbers | None:
-        compute = _OPERATIONS.get(i.op)
+        compute = self.operations.get(i.op)
         plain = i.guard is None and compute is not None and isinstance(i.operands[0], Reg)
         if (
             not plain
@@ -101,23 +92,33 @@ class ThreadValues:
         if found is None or i.op != "cvt" or not isinstance(into, Reg):
             return found
         held = width(self.flow.function.registers.get(into.name, i.mods[-2]))
-        return _cut(_as(found, i.mods[-2]), max(held, width(i.mods[-2])))  # more than its type, perhaps
+        return cut(as_type(found, i.mods[-2]), max(held, width(i.mods[-2])))  # more than its type, perhaps
 
 
-def _cut(a: Numbers, bits: int) -> Numbers:
+def numbers_of_threads(n: Numbers, block: Dims) -> dict[str, Numbers]:
+    """The special registers of threads with some numbers in a block of a shape."""
+    x, y, _ = block
+    each = (n % np.uint64(x), n // np.uint64(x) % np.uint64(y), n // np.uint64(x * y))
+    found = {f"%tid.{axis}": each[i] for i, axis in enumerate(_AXES)}
+    found |= {f"%ntid.{axis}": np.full_like(n, block[i]) for i, axis in enumerate(_AXES)}
+    return found | {"%laneid": n % np.uint64(32)}
+
+
+def cut(a: Numbers, bits: int) -> Numbers:
+    """The lower bits of numbers."""
     return a & np.uint64((1 << bits) - 1)
 
 
-def _signed(a: Numbers, bits: int) -> NDArray[np.int64]:
+def signed(a: Numbers, bits: int) -> NDArray[np.int64]:
     """Two's complement values of ``bits`` bits."""
     up = np.int64(64 - bits)
-    return (_cut(a, bits).view(np.int64) << up) >> up
+    return (cut(a, bits).view(np.int64) << up) >> up
 
 
-def _as(a: Numbers, type_: str) -> Numbers:
+def as_type(a: Numbers, type_: str) -> Numbers:
     """A number of a type in 64 bits."""
     bits = width(type_)
-    return _signed(a, bits).view(np.uint64) if kind(type_) == "s" else _cut(a, bits)
+    return signed(a, bits).view(np.uint64) if kind(type_) == "s" else cut(a, bits)
 
 
 def _integers(f: Callable[..., Any]) -> Callable[[Instr, list[Any]], Numbers | None]:
@@ -129,9 +130,9 @@ def _integers(f: Callable[..., Any]) -> Callable[[Instr, list[Any]], Numbers | N
         type_ = i.mods[-1]
         bits = width(type_)
         if "wide" in i.mods:
-            factors = [_as(a, type_) for a in args[:2]]
-            return _cut(f(*factors, *args[2:]), 2 * bits)
-        return _cut(f(*args), bits)
+            factors = [as_type(a, type_) for a in args[:2]]
+            return cut(f(*factors, *args[2:]), 2 * bits)
+        return cut(f(*args), bits)
 
     return compute
 
@@ -140,21 +141,21 @@ def _converted(i: Instr, args: list[Any]) -> Numbers | None:
     to, of = i.mods[-2:] if len(i.mods) > 1 else ("f32", "f32")
     if kind(to) not in ("u", "s", "b") or "sat" in i.mods:
         return None
-    return _cut(_as(args[0], of), width(to))
+    return cut(as_type(args[0], of), width(to))
 
 
 def _shift(*, left: bool) -> Callable[[Instr, list[Any]], Numbers | None]:
     def compute(i: Instr, args: list[Any]) -> Numbers | None:
         type_ = i.mods[-1]
         bits = width(type_)
-        a, by = args[0], np.minimum(_cut(args[1], 32), np.uint64(bits))
+        a, by = args[0], np.minimum(cut(args[1], 32), np.uint64(bits))
         n = np.minimum(by, np.uint64(63))  # numpy shifts by no more
         if bits == 64 and (left or kind(type_) != "s"):
             a = np.where(by > n, np.uint64(0), a)
         if left:
-            return _cut(a << n, bits)
-        moved = _signed(a, bits) >> n.view(np.int64) if kind(type_) == "s" else _cut(a, bits) >> n
-        return _cut(moved.view(np.uint64), bits)
+            return cut(a << n, bits)
+        moved = signed(a, bits) >> n.view(np.int64) if kind(type_) == "s" else cut(a, bits) >> n
+        return cut(moved.view(np.uint64), bits)
 
     return compute
 
@@ -162,7 +163,7 @@ def _shift(*, left: bool) -> Callable[[Instr, list[Any]], Numbers | None]:
 def _funnel(i: Instr, args: list[Any]) -> Numbers | None:
     if "l" not in i.mods or "wrap" not in i.mods:
         return None
-    low, high, n = _cut(args[0], 32), _cut(args[1], 32), args[2] & np.uint64(31)
+    low, high, n = cut(args[0], 32), cut(args[1], 32), args[2] & np.uint64(31)
     moved: Numbers = ((high << np.uint64(32) | low) << n) >> np.uint64(32)
     return moved
 
@@ -178,7 +179,7 @@ def _compared(i: Instr, args: list[Any]) -> Numbers | None:
     joins = _JOINS.get(i.mods[1]) if len(i.mods) == 3 else None
     if test is None or len(i.mods) != len(args) or (joins is None) is not (len(args) == 2):
         return None
-    a, b = (_as(x, type_) for x in args[:2])
+    a, b = (as_type(x, type_) for x in args[:2])
     if kind(type_) == "s":
         a, b = a.view(np.int64), b.view(np.int64)
     answers: Numbers = test(a, b).astype(np.uint64)
@@ -186,14 +187,14 @@ def _compared(i: Instr, args: list[Any]) -> Numbers | None:
 
 
 def _chosen(i: Instr, args: list[Any]) -> Numbers | None:
-    return _cut(np.where(args[2] & np.uint64(1), args[0], args[1]), width(i.mods[-1]))
+    return cut(np.where(args[2] & np.uint64(1), args[0], args[1]), width(i.mods[-1]))
 
 
 _TESTS: Mapping[str, Callable[[Any, Any], NDArray[np.bool_]]] = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
     "ge": np.greater_equal, "lo": np.less, "ls": np.less_equal, "hi": np.greater, "hs": np.greater_equal,
 }  # fmt: skip
-_OPERATIONS: Mapping[str, Callable[[Instr, list[Any]], Numbers | None]] = {
+OPERATIONS: Mapping[str, Callable[[Instr, list[Any]], Numbers | None]] = {
     "mov": _integers(lambda a: a),
     "cvta": _integers(lambda a: a),
     "cvt": _converted,
@@ -212,4 +213,31 @@ _OPERATIONS: Mapping[str, Callable[[Instr, list[Any]], Numbers | None]] = {
     "selp": _chosen,
 }
 
-__all__ = ["RESERVED", "Numbers", "ThreadValues"]
+
+class ThreadValues(RegisterValues):
+    """The values of one function's registers in a block of one shape."""
+
+    operations = OPERATIONS
+
+    def __init__(self, flow: Flow, block: Dims) -> None:
+        x, y, z = block
+        n = np.arange(x * y * z, dtype=np.uint64)
+        self.lane = n % np.uint64(32)
+        self.warp = n // np.uint64(32)
+        reserved = np.full_like(n, RESERVED)
+        super().__init__(
+            flow, x * y * z, {**numbers_of_threads(n, block), "%reserved_smem_offset_1": reserved}
+        )
+
+
+__all__ = [
+    "OPERATIONS",
+    "RESERVED",
+    "Numbers",
+    "RegisterValues",
+    "ThreadValues",
+    "as_type",
+    "cut",
+    "numbers_of_threads",
+    "signed",
+]
