@@ -8,7 +8,7 @@ a model the first processes of Inductor and of this backend run beside each othe
 are timed as well. Then, on two cores and beside the next model's, one compiles both with the caches that
 these left, times them in alternation and compares with float64. ``--again``: last, second processes of one
 arm each. Whatever is timed on the GPU holds one lock. What a compilation waited for it is in its seconds,
-and is told apart.
+and is printed beside them.
 """
 
 from __future__ import annotations

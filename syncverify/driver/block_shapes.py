@@ -142,15 +142,17 @@ def _lines(race: Diagnostic) -> frozenset[int]:
 
 def _with_blocks(meant: Sequence[Tried]) -> KernelReport:
     """The verdict in which usual blocks agree. It assumes that the kernel is launched with one of them."""
-    first = meant[0].report
-    taken = f"block = {_either(meant)}: usual ones, as nothing gives it"
+    return _in_all(meant, f"block = {_either(meant)}: usual ones, as nothing gives it")
+
+
+def _in_all(meant: Sequence[Tried], taken: str) -> KernelReport:
+    """The verdict of all these blocks. It assumes what any of them does, and what is taken of the block."""
     assumed = dict.fromkeys(a for t in meant for a in t.report.assumptions)
-    seconds = sum(t.report.seconds for t in meant)
     return replace(
-        first,
+        meant[0].report,
         assumptions=(*assumed, taken),
         diagnostics=_said(meant),
-        seconds=seconds,
+        seconds=sum(t.report.seconds for t in meant),
         blocks=tuple(t.sides for t in meant),
     )
 
@@ -189,15 +191,8 @@ def _agreed(meant: Sequence[Tried], threads: int) -> KernelReport:
         (t for t in meant if t.report.verdict is not first.verdict or _says_less(t, meant[0])), None
     )
     if differs is None and first.verdict is not Verdict.UNKNOWN:
-        taken = f"block = {_either(meant)}: of the {threads} threads that .maxntid allows, which is a bound"
-        assumed = dict.fromkeys(a for t in meant for a in t.report.assumptions)
-        return replace(
-            first,
-            assumptions=(*assumed, taken),
-            diagnostics=_said(meant),
-            seconds=seconds,
-            blocks=tuple(t.sides for t in meant),
-        )
+        bound = f"of the {threads} threads that .maxntid allows, which is a bound"
+        return _in_all(meant, f"block = {_either(meant)}: {bound}")
     of = meant[0] if differs is None else differs
     why = f"the kernel reads %tid.y, and .maxntid gives {threads} threads in a block of any shape: with "
     if differs is None:
