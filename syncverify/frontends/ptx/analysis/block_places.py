@@ -64,13 +64,15 @@ class BlockPlaces:
     ) -> None:
         extents = [_OPEN if n is None else n for n in grid]
         count = block[0] * block[1] * block[2]
-        few = [min(n, most) for n, most in zip(extents, _FIRST, strict=True)]
-        looked = [(_some(extents), _threads(count)), (few, list(range(count)))]
-        self._samples = [
-            _Sample(flow, block, extents, cluster or (1, 1, 1), given, part, threads)
-            for part, threads in looked
-            if np.prod(part) > 1
-        ]
+        first = [min(n, most) for n, most in zip(extents, _FIRST, strict=True)]
+        self._samples = list[_Sample]()
+        for part, threads in ((_some(extents), _threads(count)), (first, list(range(count)))):
+            each = np.array(threads, dtype=np.uint64)
+            blocks = np.repeat(np.arange(int(np.prod(part)), dtype=np.uint64), len(each))
+            specials = numbers_of_threads(np.tile(each, len(blocks) // len(each)), block)
+            specials |= _of_blocks(blocks, part, extents, cluster or (1, 1, 1))
+            draws = [_Values(flow, specials, given, seed) for seed in range(_DRAWS)]
+            self._samples.append(_Sample(flow, blocks, draws))
 
     def shared(self, k: int, place: Mem, size: int, stored: Iterable[str]) -> bool:
         """Whether two blocks store values of their own to one byte by instruction ``k``."""
@@ -81,16 +83,9 @@ class BlockPlaces:
 class _Sample:
     """The same for some blocks and some threads of each."""
 
-    def __init__(
-        self, flow: Flow, block: Dims, grid: Sequence[int], cluster: Dims, given: Given,
-        part: Sequence[int], threads: Sequence[int],
-    ) -> None:  # fmt: skip
-        self.flow = flow
-        each = np.array(threads, dtype=np.uint64)
-        self.blocks = np.repeat(np.arange(int(np.prod(part)), dtype=np.uint64), len(each))
-        specials = numbers_of_threads(np.tile(each, len(self.blocks) // len(each)), block)
-        specials |= _of_blocks(self.blocks, part, grid, cluster)
-        self.draws = [_Values(flow, specials, given, seed) for seed in range(_DRAWS)]
+    def __init__(self, flow: Flow, blocks: Numbers, draws: Sequence[_Values]) -> None:
+        """``blocks``: the number of each thread's block."""
+        self.flow, self.blocks, self.draws = flow, blocks, draws
         self._controllers = flow.controllers()
 
     def shared(self, k: int, place: Mem, size: int, stored: Iterable[str]) -> bool:
