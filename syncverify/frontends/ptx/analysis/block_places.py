@@ -208,7 +208,7 @@ def _common(i: Instr) -> bool:
     if found <= _MADE:
         return i.op != "activemask"
     spaces = {m.partition("::")[0] for m in i.mods}
-    return i.op in ("ld", "ldu") and found == {"memory read"} and not spaces.isdisjoint(_COMMON)
+    return found == {"memory read"} and not spaces.isdisjoint(_COMMON)
 
 
 class _Values(RegisterValues):
