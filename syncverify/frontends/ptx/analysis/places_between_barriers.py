@@ -23,7 +23,7 @@ come apart if no parameter is below 0, so is that.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import combinations, combinations_with_replacement
@@ -65,7 +65,7 @@ class _At:
 class PlacesBetweenBarriers:
     """The groups of accesses of a function, in a block of one shape."""
 
-    def __init__(self, flow: Flow, block: Sequence[int], shared: Mapping[str, int]) -> None:
+    def __init__(self, flow: Flow, block: Sequence[int], shared: Collection[str]) -> None:
         self.flow, self.block, self.shared = flow, block, shared
         self._intervals = BarrierIntervals(flow)
         self._asked: dict[int, SizedAccess | None] = {}

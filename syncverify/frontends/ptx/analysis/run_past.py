@@ -1,18 +1,18 @@
 """Who leaves the kernel past a barrier, or a collective of a warp, through what those who were there execute
 after it.
 
-Barriers without a count, and collectives, do not wait for lanes that have left (K22, K23). Lanes that went
-round one and then did what follows it have not left early: they were to come to it. What follows is a *tail*:
-a block that others may notice, and that everything goes through on its way from the barrier to the end. Who
-leaves from a tail has run past the barriers before it.
+Barriers without a count, and collectives, do not wait for lanes that have left (K22, K23). Lanes that
+bypassed one and then did what follows it have not left early: they were to come to it. What follows is a
+*tail*: a block that others may notice, and that everything goes through on its way from the barrier to the
+end. Who leaves from a tail has run past the barriers before it.
 
 A loop may be left elsewhere, at its head for example. There the way that lanes came has to be known: a state
-that each agent keeps says which barriers of loops it has gone round. In each turn it notes whether it took
-part; a tail that it comes to without makes it one that went round. Only barriers count here behind a branch,
+that each agent keeps says which barriers of loops it has bypassed. In each turn it notes whether it took
+part; a tail that it comes to without makes it one that bypassed it. Only barriers count here behind a branch,
 or under a guard, that lanes of a warp (threads of a block) may decide differently.
 
 Worked example. ``L: if (t == n) ret; if (lane >= 5) shfl; a[lane] = t++; goto L``: lanes 0 to 4 come to the
-store without the ``shfl``, so they have gone round it when they leave at the head.
+store without the ``shfl``, so they have bypassed it when they leave at the head.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from syncverify.frontends.ptx.syntax.operands import results
 
 #: Execution barriers.
 BARRIERS = ("bar", "barrier")
-#: Barriers in loops that are looked at one by one. With more, who comes to a tail has gone round all of them.
-MOST_AROUND = 5
+#: Barriers in loops that are looked at one by one. With more, who comes to a tail has bypassed all of them.
+MOST_BYPASSABLE = 5
 
 #: A barrier or collective, and whether it was passed through more than accesses to global memory.
 Passed = frozenset[tuple[int, bool]]
@@ -38,8 +38,8 @@ NOTHING: Passed = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
-    """A barrier in a loop that lanes may go round: the instruction, the blocks that the loop begins with, and
+class Bypassable:
+    """A barrier in a loop that lanes may bypass: the instruction, the blocks that the loop begins with, and
     its tails in the loop."""
 
     barrier: int
@@ -49,8 +49,8 @@ class Around:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What one has done: ``took``: by number, those of ``RunPast.around`` that it executed in this turn;
-    ``past``: what it has gone round."""
+    """What one has done: ``took``: by number, those of ``RunPast.bypassable`` that it executed in this turn;
+    ``past``: what it has bypassed."""
 
     took: frozenset[int] = frozenset()
     past: Passed = NOTHING
@@ -107,25 +107,25 @@ class RunPast:
     # ------------------------------------------------------------ loops
 
     @cached_property
-    def around(self) -> tuple[Around, ...]:
-        """The barriers of loops that lanes may go round."""
+    def bypassable(self) -> tuple[Bypassable, ...]:
+        """The barriers of loops that lanes may bypass."""
         found: dict[tuple[int, frozenset[int]], set[int]] = {}
         for k, at in self._followed():
             home = self.flow.block_of[k]
             loop = min((x for x in self.flow.loops if home in x and at in x), key=len, default=None)
             if loop is None or k not in self.tails.get(at, ()) or not self.met(k):
                 continue
-            if self._may_go_round(k, at, loop):
+            if self._may_bypass(k, at, loop):
                 found.setdefault((k, loop), set()).add(at)
         return tuple(
-            Around(k, self._headers(loop), frozenset(tails))
+            Bypassable(k, self._headers(loop), frozenset(tails))
             for (k, loop), tails in sorted(found.items(), key=lambda x: (x[0][0], sorted(x[0][1])))
         )
 
     def _headers(self, loop: frozenset[int]) -> frozenset[int]:
         return frozenset(b for b in loop if b == 0 or any(p not in loop for p in self.flow.blocks[b].pred))
 
-    def _may_go_round(self, k: int, tail: int, loop: frozenset[int]) -> bool:
+    def _may_bypass(self, k: int, tail: int, loop: frozenset[int]) -> bool:
         """Whether in one turn some lanes may execute a barrier and others come to its tail without. A barrier
         with a count includes those that have left."""
         i = self.body[k]
@@ -167,7 +167,7 @@ class RunPast:
     @property
     def _steps(self) -> list[Callable[[State], State]]:
         found: list[Callable[[State], State]] = []
-        for x in self.around:
+        for x in self.bypassable:
             found += [partial(self._begun, b) for b in x.headers]
             found += [partial(self._left, b) for b in x.tails]
             found.append(partial(self._executed, x.barrier))
@@ -187,7 +187,7 @@ class RunPast:
         return self._moved(partial(self._left, block))
 
     def _moved(self, step: Callable[[State], State]) -> Sequence[int]:
-        if not self.around:
+        if not self.bypassable:
             return ()
         found = tuple(self.states.index(step(s)) for s in self.states)
         return () if found == tuple(range(len(found))) else found
@@ -195,33 +195,35 @@ class RunPast:
     def _begun(self, block: int, state: State) -> State:
         if self._coarse:
             return state
-        begins = {n for n, x in enumerate(self.around) if block in x.headers}
+        begins = {n for n, x in enumerate(self.bypassable) if block in x.headers}
         return replace(state, took=state.took - begins)
 
     def _executed(self, k: int, state: State) -> State:
         if self._coarse:
             return state
-        here = {n for n, x in enumerate(self.around) if x.barrier == k}
+        here = {n for n, x in enumerate(self.bypassable) if x.barrier == k}
         return replace(state, took=state.took | here)
 
     def _left(self, block: int, state: State) -> State:
         if self._coarse:
-            some = {p for x in self.around for tail in x.tails for p in self.passed(tail)}
+            some = {p for x in self.bypassable for tail in x.tails for p in self.passed(tail)}
             return replace(state, past=frozenset(some)) if self._is_tail(block) else state
-        without = {x.barrier for n, x in enumerate(self.around) if block in x.tails and n not in state.took}
+        without = {
+            x.barrier for n, x in enumerate(self.bypassable) if block in x.tails and n not in state.took
+        }
         return replace(state, past=state.past | {p for p in self.passed(block) if p[0] in without})
 
     @property
     def _coarse(self) -> bool:
-        return len(self.around) > MOST_AROUND
+        return len(self.bypassable) > MOST_BYPASSABLE
 
     def _is_tail(self, block: int) -> bool:
-        return any(block in x.tails for x in self.around)
+        return any(block in x.tails for x in self.bypassable)
 
     @cached_property
     def behind(self) -> frozenset[int]:
-        """The blocks that one may come to after going round a barrier."""
-        return frozenset(b for x in self.around for tail in x.tails for b in (tail, *self._behind(tail)))
+        """The blocks that one may come to after bypassing a barrier."""
+        return frozenset(b for x in self.bypassable for tail in x.tails for b in (tail, *self._behind(tail)))
 
     # ------------------------------------------------------------ barriers that a block of a loop follows
 
@@ -254,12 +256,12 @@ class RunPast:
             and isinstance(writers[0].operands[1], Imm)
         )
 
-    def _behind(self, at: int, around: int = -1) -> set[int]:
+    def _behind(self, at: int, without: int = -1) -> set[int]:
         """The blocks that a block comes to, not through another."""
         found, ahead = set[int](), [at]
         while ahead:
             blocks = self.flow.blocks
-            new = {b for b in blocks[ahead.pop()].succ if b < self.flow.end and b != around} - found
+            new = {b for b in blocks[ahead.pop()].succ if b < self.flow.end and b != without} - found
             found |= new
             ahead += new
         return found

@@ -158,7 +158,8 @@ class Plan:
         self.block_groups = block_groups
         self.numbers = numbers
         self.spins = self.flow.spins
-        self._intervals: dict[tuple[int, ...], PlacesBetweenBarriers] = {}
+        #: by flow, block and names of shared arrays
+        self._places: dict[tuple[Flow, tuple[int, ...], frozenset[str]], PlacesBetweenBarriers] = {}
         self.decoded: dict[int, Decoded] = {}
         #: accesses without a space, and whether they may reach shared memory
         self._generic: dict[int, bool] = {}
@@ -579,10 +580,10 @@ class Plan:
         return self._between_barriers(block, shared).covers
 
     def _between_barriers(self, block: Sequence[int], shared: Mapping[str, int]) -> PlacesBetweenBarriers:
-        key = (id(self.flow), *block)  # each keeps its flow
-        if key not in self._intervals:
-            self._intervals[key] = PlacesBetweenBarriers(self.flow, block, shared)
-        return self._intervals[key]
+        key = (self.flow, tuple(block), frozenset(shared))
+        if key not in self._places:
+            self._places[key] = PlacesBetweenBarriers(self.flow, block, shared.keys())
+        return self._places[key]
 
     def reached(
         self, block: Sequence[int], shared: Mapping[str, int], *, parameters: bool

@@ -144,15 +144,19 @@ def test_a_copy_behind_the_count(copy: str, fence: str, acquired: bool) -> None:
     assert (unacquired_read(flow, counts, Origins(flow, fine=False)) is None) == acquired
 
 
-#: if (t == 0): part[b] = x; a = count; part[b + 16] = x; b = count; if (ASKED == 2) sum of part
-TWO = """.version 8.4
+#: What the kernels below begin with.
+HEAD = """.version 8.4
 .target sm_90a
 .address_size 64
 .visible .entry k(.param .u64 part, .param .u64 counter)
 { .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<9>;
   ld.param.u64 %rd1, [part];
   ld.param.u64 %rd2, [counter];
-  mov.u32 %r4, %tid.x;
+"""
+#: if (t == 0): part[b] = x; a = count; part[b + 16] = x; b = count; if (ASKED == 2) sum of part
+TWO = (
+    HEAD
+    + """  mov.u32 %r4, %tid.x;
   setp.ne.u32 %p2, %r4, 0;
   @%p2 bra OUT;
   mov.u32 %r1, %ctaid.x;
@@ -168,6 +172,7 @@ TWO = """.version 8.4
   st.global.u32 [%rd2+64], %r5;
 OUT: ret; }
 """
+)
 
 
 @pytest.mark.parametrize("asked, published", [("%r2", False), ("%r3", True)])
@@ -178,14 +183,9 @@ def test_a_write_behind_the_count_that_decides(asked: str, published: bool) -> N
 
 
 #: Some threads store and one counts; MEET is between.
-MET = """.version 8.4
-.target sm_90a
-.address_size 64
-.visible .entry k(.param .u64 part, .param .u64 counter)
-{ .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<9>;
-  ld.param.u64 %rd1, [part];
-  ld.param.u64 %rd2, [counter];
-  mov.u32 %r1, %tid.x;
+MET = (
+    HEAD
+    + """  mov.u32 %r1, %tid.x;
   setp.ge.u32 %p1, %r1, 48;
   @%p1 bra OUT;
   mul.wide.u32 %rd3, %r1, 4;
@@ -204,6 +204,7 @@ MET = """.version 8.4
   st.global.u32 [%rd2+64], %r5;
 OUT: ret; }
 """
+)
 
 
 @pytest.mark.parametrize(
