@@ -4,7 +4,7 @@
         [--rows FILE] [--out FILE]
 
 A seed names its program for ever. Sets: protocols, open, data, wgmma, boxes,
-words, contracts, lanes, values, strong, arrays, engines; ``all`` draws from each in turn.
+words, contracts, lanes, values, strong, arrays, engines, bypasses; ``all`` draws from each in turn.
 A third are right, a third have a planted mistake, a third random edits. Wrong are: proved, and an execution
 does harm; refuted, and none of 130 executions does; not replayed, and one does. A proof that warns of a
 contested point at the line of the harm is ``contested``, one that names another box of a tensor map
