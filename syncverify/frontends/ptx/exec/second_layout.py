@@ -37,7 +37,7 @@ def second_layout(
         return first
     static = {first.shared[v.name]: v for v in variables if _is_static(v) and v.name in first.shared}
     named = {first.shared[name] for name in asked if name in first.shared}
-    fit = (x for x in _candidates(first, static, named, spread) if _tells_apart(first, x, asked))
+    fit = (x for x in _candidates(first, static, named, spread) if _distinguishes(first, x, asked))
     return next(fit, replace(first, spaced=False, crowded=True))
 
 
@@ -95,7 +95,7 @@ def _laid_out(
     )
 
 
-def _tells_apart(first: Layout, second: Layout, asked: Collection[str]) -> bool:
+def _distinguishes(first: Layout, second: Layout, asked: Collection[str]) -> bool:
     """Whether no offset from a variable that is asked for leads to another one in both layouts."""
 
     def away(made: Layout, name: str) -> list[tuple[int, int]]:
