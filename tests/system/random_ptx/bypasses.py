@@ -9,7 +9,7 @@ for themselves. Many of them do no harm, for whoever has left is not waited for:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -56,9 +56,9 @@ class Rounds:
     def region(self, r: Region) -> None:
         w = self.w
         for _ in range(w.draw.randrange(1, 4)):
-            kinds: list[Callable[[Region], None]] = [self.meet, self.meet, self.act]
+            kinds: list[Callable[[Region], None]] = [self.meet, self.meet, self.meet, self.act]
             if self.depth < DEEPEST:
-                kinds += [self.branch, self.loop, self.loop, *([self.part] if r.who else [])]
+                kinds += [self.branch, self.sides, self.loop, self.loop, *([self.part] if r.who else [])]
                 kinds += [self.warps] if r.who is Who.BLOCK and self.threads > 32 else []
             if r.out:
                 kinds += [self.leave, self.leave]
@@ -125,6 +125,32 @@ class Rounds:
             w.emit(f"{out}:")
         else:
             w.emit(f"{other}:")
+
+    def sides(self, r: Region) -> None:
+        """A collective on each side of a branch: by the text those without ``.aligned`` are one, if they are
+        of one kind."""
+        w = self.w
+        mask = r.mask
+        forms = [f"bar.warp.sync {mask}", f"shfl.sync.bfly.b32 %tv, %thr, 1, 31, {mask}",
+                 f"shfl.sync.bfly.b32 %tv, %thr, 3, 31, {mask}", f"redux.sync.add.u32 %tv, %thr, {mask}",
+                 f"redux.sync.max.u32 %tv, %thr, {mask}",
+                 f"vote.sync.any.pred %p1, %odd, {mask}"]  # fmt: skip
+        if r.who is Who.BLOCK:
+            forms += [
+                "bar.sync 0",
+                "barrier.cta.sync 0",
+                "barrier.cta.sync 1",
+                f"barrier.cta.sync 2, {self.threads}",
+            ]
+        if r.who:
+            forms += [
+                "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%ma, %mb}, {%ma, %mb}, {%mc}, {%ma, %mb}"
+            ]
+        one = w.draw.choice(forms)
+        other = one if w.chance(0.6) else w.draw.choice(forms)
+        p, there, out = self.test(r, "sides"), w.label("S"), w.label("J")
+        more = w.draw.choice(["", "add.u32 %tv, %tv, 1;", f"st.shared.u32 [{self.own}], %thr;"])
+        w.emit(f"@{p} bra {there};", f"{one};", more, f"bra {out};", f"{there}:", f"{other};", f"{out}:")
 
     def loop(self, r: Region) -> None:
         """A loop of some turns, with its test at the head or the tail."""
@@ -216,13 +242,23 @@ def rounds(w: Writer) -> Program:
     made.loop(Region(Who.BLOCK))
     if w.chance(0.5):
         made.region(Region(Who.BLOCK))
+    if w.chance(0.7):
+        made.meet(Region(Who.BLOCK))
     w.emit(f"{made.end}:")
     if w.chance(0.3):
         made.act(Region(Who.BLOCK))
-    w.lines = [x.replace("%odd", "%p1") for x in w.lines]
+    names = {f"%m{x}": w.fresh("r") for x in "abc"}
+    lines = [f"mov.u32 {r}, 0;" for r in names.values()] + w.lines
+    w.lines = [_named(x, names | {"%odd": "%p1"}) for x in lines if x]
     p = w.finished("rounds", threads)
     p.by_data = made.data
     return p
+
+
+def _named(line: str, names: Mapping[str, str]) -> str:
+    for name, register in names.items():
+        line = line.replace(name, register)
+    return line
 
 
 BYPASS_FAMILIES = {"rounds": rounds}

@@ -23,9 +23,10 @@ import numpy as np
 from syncverify.frontends.ptx.analysis.path_conditions import ALWAYS, Flags, Known, Number, Truths
 from syncverify.frontends.ptx.analysis.thread_values import ThreadValues
 from syncverify.frontends.ptx.flow.control_flow import Flow, read_early
+from syncverify.frontends.ptx.isa.accesses import effects
+from syncverify.frontends.ptx.isa.participants import by_lanes
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Reg
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
-from syncverify.frontends.ptx.syntax.pure_operations import PURE
 
 #: States of the search for one path; beyond them it is taken to exist.
 _MOST_STATES = 4000
@@ -39,8 +40,10 @@ _MADE_OF = frozenset(
 )
 #: The same of what decides.
 _DECIDES = _MADE_OF | {"setp"}
-#: What a thread does alone.
-_ALONE = frozenset({"ld", "ldu", "st", "prefetch", "prefetchu", *_BRANCHES})
+#: Effects of what a thread does alone.
+_ALONE = frozenset(
+    {"register", "data", "control", "hint", "memory read", "memory write", "memory local", "texture read"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,7 @@ def _decisions(flow: Flow) -> list[int]:
 
 def _together(i: Instr) -> bool:
     """Whether an instruction is more than arithmetic, control, and an access of one thread."""
-    return i.op not in PURE and i.op not in _ALONE
+    return i.op == "call" or by_lanes(i) or not effects(i) <= _ALONE
 
 
 class _Search:
