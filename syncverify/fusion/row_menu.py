@@ -65,11 +65,11 @@ SHARED_ROWS, SHARED_UNROLLS, SHARED_THREADS = (4, 8), (1, 2, 4), (400, 600, 800,
 SHARED_WIDTH = 1536
 #: Warps and blocks of a multiprocessor where the first pieces of a row stay in shared memory.
 KEPT = ((32, 1), (16, 1), (16, 2), (16, 3), (8, 2), (8, 3), (8, 4), (8, 6))
-#: Where blocks of a cluster share a row: the longest such rows, blocks of the cluster, warps, blocks of a
-#: multiprocessor. The shortest such rows, of 4-byte elements and of others; bytes that are read and written
-#: of an element, at least.
-CLUSTERS, CLUSTERS_FROM = ((49152, 4, 8, 3), (69632, 4, 16, 2), (106496, 8, 8, 3)), 32769
-CLUSTERS_OF_OTHERS, CLUSTER_BYTES = 69633, 8
+#: Where blocks of a cluster share a row: the longest such rows, bytes that are read and written of an element
+#: at least, blocks of the cluster, warps, blocks of a multiprocessor. The shortest such rows, of 4-byte
+#: elements and of others.
+CLUSTERS = ((49152, 8, 4, 8, 3), (69632, 16, 4, 16, 2), (106496, 8, 8, 8, 3))
+CLUSTERS_FROM, CLUSTERS_OF_OTHERS = 32769, 69633
 #: Blocks of a multiprocessor, as parts of the most that there may be.
 PARTS = (1, 0.875, 0.75, 0.625, 0.5, 0.375, 0.25)
 
@@ -167,11 +167,12 @@ def clusters(fusion: Fusion, width: int) -> list[RowSchedule]:
     with many bytes between two meetings of the cluster."""
     form = next((rest for longest, *rest in CLUSTERS if width <= longest), None)
     wide = row_schedule.widest_vector(fusion) * 4 == row_schedule.VECTOR_BYTES
-    few = row_schedule.moved_bytes(fusion, width) < CLUSTER_BYTES * width
     least = CLUSTERS_FROM if wide else CLUSTERS_OF_OTHERS
-    if form is None or width < least or few or not _writes(fusion):
+    if form is None or width < least or not _writes(fusion):
         return []
-    cluster, warps, blocks = form
+    moved, cluster, warps, blocks = form
+    if row_schedule.moved_bytes(fusion, width) < moved * width:
+        return []
     plain = RowSchedule(width=width, stream="no", reread="no", source="direct")
     return [replace(plain, cluster=cluster, warps=warps, blocks_per_sm=blocks)]
 
