@@ -35,7 +35,12 @@ from syncverify.driver.ptx_assumptions import (
 )
 from syncverify.driver.ptx_block import of_bound, with_fewer_threads
 from syncverify.driver.ptx_carved import with_carved_arrays
-from syncverify.driver.ptx_every_size import for_every_size, sizes_inside_arrays, some_variables
+from syncverify.driver.ptx_every_size import (
+    for_every_size,
+    proved_by_places,
+    sizes_inside_arrays,
+    some_variables,
+)
 from syncverify.driver.ptx_launch_report import check_launch, report_of
 from syncverify.driver.ptx_task import Checker, CheckTask, EntryCode
 from syncverify.driver.size_proposals import Bounds, proposed
@@ -127,10 +132,13 @@ def check_module(
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """An entry with its facts, ready to be checked. ``granted``: what is assumed of the facts."""
+    """An entry with its facts, ready to be checked. ``granted``: what is assumed of the facts.
+    ``places_first``: a proof by places comes ahead of others, which may assume less and take longer.
+    """
 
     kernel: CheckTask
     granted: tuple[str, ...]
+    places_first: bool = False
 
 
 def kernel_task(
@@ -241,14 +249,17 @@ def _ladder(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
     if why is not None:
         yield finished(report_of(task.kernel, undecided(why, task.kernel.span), 0.0))
         return
-    k, report = _with_pointers(*_checked(k))
+    soon = proved_by_places(k) if task.places_first and scope is ScopeKind.ALL else None
+    k, report = _with_pointers(*_checked(k)) if soon is None else (k, soon)
     polls = polls_not_followed(k)
     if polls:
         yield finished(_waiting(k, report, polls[0]))
         return
     if report.verdict is not Verdict.PROVED:
         yield finished(report)
-    if scope is ScopeKind.ALL:
+    if soon is not None:
+        pass
+    elif scope is ScopeKind.ALL:
         report = for_every_size(k, report, with_carved_arrays)
     else:
         report = some_variables(k, report)
