@@ -373,11 +373,16 @@ def _proved_by_places(k: CheckTask) -> Attempt | None:
 
 def _proved_without_barriers(k: CheckTask) -> Attempt | None:
     """A proof with all sizes as data, where all threads come to the same barriers, and places say that no
-    accesses race between two of these: then barriers say nothing more. None if there is none."""
+    accesses race between two of these: then barriers say nothing more. None if there is none.
+
+    Places take it that no number wraps: no number of blocks that the facts give, or bound, may say otherwise.
+    """
     program = compiled(k)[1]
     assert k.facts.block is not None
     shared = layout(program.module, program.function, None).shared
-    if program.handing is not None or not program.apart_by_places(k.facts.block, shared):
+    given = any(isinstance(e, int) and e > 1 for e in k.facts.grid)
+    bounded = any(name.startswith("grid.") for c in k.facts.assume for name in names(c))
+    if given or bounded or program.handing is not None or not program.apart_by_places(k.facts.block, shared):
         return None
     aside = with_barriers_aside(k)
     code = narrowed(aside, *compiled(aside)).for_sizes
