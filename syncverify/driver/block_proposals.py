@@ -87,7 +87,7 @@ def tried(task: Task, scope: ScopeKind, blocks: Iterable[Block]) -> Iterator[Tri
         facts = replace(k.facts, block=(x, y, z), threads=None, _cache={})
         boxes = None if k.boxes is None else InferredBoxes()
         fresh = replace(k.launched(facts), boxes=boxes)
-        *_, found = reports_of(Task(fresh, task.granted, places_first=proved), scope)
+        *_, found = reports_of(Task(fresh, task.granted, usual=True, places_first=proved), scope)
         proved = proved or found.verdict is Verdict.PROVED
         yield Tried(block, found)
 

@@ -38,6 +38,7 @@ from syncverify.driver.ptx_carved import with_carved_arrays
 from syncverify.driver.ptx_every_size import (
     for_every_size,
     proved_by_places,
+    proved_without_barriers,
     sizes_inside_arrays,
     some_variables,
 )
@@ -133,11 +134,13 @@ def check_module(
 @dataclass(frozen=True, slots=True)
 class Task:
     """An entry with its facts, ready to be checked. ``granted``: what is assumed of the facts.
-    ``places_first``: a proof by places comes ahead of others, which may assume less and take longer.
+    ``usual``: its block is one of those that are usual, so that a proof by places comes ahead of the long
+    search; ``places_first``: also ahead of all else, which may assume less.
     """
 
     kernel: CheckTask
     granted: tuple[str, ...]
+    usual: bool = False
     places_first: bool = False
 
 
@@ -283,7 +286,7 @@ def _ladder(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
     if soon is not None:
         pass
     elif scope is ScopeKind.ALL:
-        report = for_every_size(k, report, with_carved_arrays)
+        report = for_every_size(k, report, _places_soon if task.usual else with_carved_arrays)
     else:
         report = some_variables(k, report)
         report = with_carved_arrays(k, report)
@@ -294,6 +297,12 @@ def _ladder(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
     report = _as_written(k, _published(k, _with_plain_global(k, report)))
     report = with_fewer_threads(k, report, check_launch)
     yield finished(with_loops_that_end(k, report))
+
+
+def _places_soon(k: CheckTask, report: KernelReport) -> KernelReport:
+    """What comes ahead of the long search for a usual block, as several are asked for one budget."""
+    found = proved_without_barriers(k, report)
+    return with_carved_arrays(k, report) if found is report else found
 
 
 def _shown_late(assumption: str) -> bool:
