@@ -496,7 +496,7 @@ def warpgroups(info: SystemInfo, parts: Sequence[Part], policy: Policy) -> None:
         groups.setdefault((p.cls.cta, p.cls.warp // 4), []).append(p)
     for some in groups.values():
         found = [_collective(p.text, policy) for p in some]
-        shapes = [(*x, p.moduli if x[0] else None) for x, p in zip(found, some, strict=True)]
+        shapes = [(*x, p.moduli if x[2] else None) for x, p in zip(found, some, strict=True)]
         if any(any(x) for x in found) and len({p.cls.warp for p in some}) != 4:
             raise NotReadError("an instruction of a warpgroup that has fewer than four warps")
         if any(x != shapes[0] for x in shapes):
@@ -506,13 +506,16 @@ def warpgroups(info: SystemInfo, parts: Sequence[Part], policy: Policy) -> None:
 _OF_WARPGROUPS = frozenset({Ev.WGMMA_FENCE, Ev.WGMMA, Ev.WGMMA_COMMIT, Ev.WGMMA_WAIT, Ev.SETMAXNREG})
 
 
-def _collective(text: Text, policy: Policy) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+def _collective(text: Text, policy: Policy) -> tuple[tuple[Any, ...], tuple[Any, ...], bool]:
     """What a class does that its warpgroup executes as one, and in which loops; how it changes its
-    registers, if places of the code do not matter for that.
+    registers, if places of the code do not matter for that; whether residues of its counters are in the
+    former. What stands outside of loops alone is executed once, whatever others count.
     """
     anywhere: list[Any] = []
+    counts = False
 
-    def region(r: StraightText) -> tuple[Any, ...]:
+    def region(r: StraightText, once: bool = False) -> tuple[Any, ...]:
+        nonlocal counts
         found = []
         for p in r.pieces:
             events = sorted((r, e[0], e[3] if e[0] == Ev.WGMMA else e[2:]) for r, e in p.events.items())
@@ -521,6 +524,9 @@ def _collective(text: Text, policy: Policy) -> tuple[tuple[Any, ...], tuple[Any,
                     anywhere.append((p.guards, {e[1:] for e in events}))
                 else:
                     found.append((p.site, p.guards, tuple(events)))
+        if once and all(e[0][1] == Ev.SETMAXNREG for _, _, e in found):
+            return tuple((site, guards, frozenset(e[1:] for e in events)) for site, guards, events in found)
+        counts |= bool(found)
         return (r.steps, r.tile, r.products, *found) if found else ()
 
     def inner(x: StraightText | LoopText) -> tuple[Any, ...]:
@@ -535,8 +541,8 @@ def _collective(text: Text, policy: Policy) -> tuple[tuple[Any, ...], tuple[Any,
             body = tuple(y for y in map(inner, x.body) if y)
             out += [(x.first, x.stride, x.count, x.trips, x.function, body)] if body else []
         else:
-            out += [y for y in (inner(x),) if y]
-    return tuple(out), tuple(anywhere)
+            out += [y for y in (region(x, True) if isinstance(x, StraightText) else inner(x),) if y]
+    return tuple(out), tuple(anywhere), counts
 
 
 def _leaves_together(part: Part) -> bool:

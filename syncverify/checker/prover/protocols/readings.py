@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -56,10 +56,13 @@ class Claims(Interface):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A protocol with what was claimed for it."""
+    """A protocol with what was claimed for it. ``strict``: the same in strict mode, if that was asked for and
+    is read.
+    """
 
     protocol: Protocol
     claimed: Claimed
+    strict: Protocol | None = None
 
 
 def protocol_of(
@@ -68,9 +71,12 @@ def protocol_of(
     system: Any,
     claims: Claims,
     policy: Policy = Policy.PRACTICAL,
+    *,
+    strictly: bool = False,
 ) -> Reading:
     """The protocol of one system on one path; NotReadError with the reason where it is none, UnnamedSizeError
-    for a quotient of sizes that has no name, if claims may have more of them.
+    for a quotient of sizes that has no name, if claims may have more of them. ``strictly``: that of strict
+    mode, too.
     """
     start = Start(space, root, parameters(space, root), policy, claims.naming)
     claims.ready(space, root, start.names, 1)
@@ -93,8 +99,19 @@ def protocol_of(
             splits.append((split.cls, tuple(split.parts)))
             continue
         claimed = Claimed(tuple(c for c, _ in found), tuple(splits))
-        return Reading(assembled(start, system, found), claimed)
+        strict = _strict(start, system, found) if strictly else None
+        return Reading(assembled(start, system, found), claimed, strict)
     raise NotReadError("lane classes kept splitting")
+
+
+def _strict(start: Start, system: Any, found: Sequence[tuple[Claim, Text]]) -> Protocol | None:
+    """The protocol of strict mode; None where it is none, or where what is read may be warned of besides."""
+    if system.info.strong_words:  # accesses in no order are no data race in either mode
+        return None
+    try:
+        return assembled(replace(start, policy=Policy.STRICT), system, found)
+    except NotReadError:
+        return None
 
 
 def _claimed(

@@ -13,7 +13,7 @@ from syncverify.checker.induction.claims import Claim
 from syncverify.checker.induction.program import parameters
 from syncverify.checker.induction.quotients import Product, Quotient, UnnamedSizeError, with_size
 from syncverify.checker.induction.stepping import NotReadError, SizeCaseError
-from syncverify.checker.kernel.accept import Accepted
+from syncverify.checker.kernel.accept import Accepted, accept
 from syncverify.checker.kernel.hops import MEETINGS
 from syncverify.checker.kernel.proof import Proof
 from syncverify.checker.kernel.protocol import Protocol
@@ -112,8 +112,10 @@ def leaves(cases: Cases | None) -> Iterator[Any]:
         yield cases
 
 
-def readings(problem: Problem, policy: Policy = Policy.PRACTICAL) -> list[Cases]:
-    """What is read of each system of every launch. NotReadError with the reason where it is no protocol."""
+def readings(problem: Problem, policy: Policy = Policy.PRACTICAL, *, strictly: bool = False) -> list[Cases]:
+    """What is read of each system of every launch. NotReadError with the reason where it is no protocol.
+    ``strictly``: its protocols of strict mode, too.
+    """
     space, other = (SymbolicContext(may_havoc=False) for _ in range(2))
     out: list[Cases] = []
     try:
@@ -121,9 +123,8 @@ def readings(problem: Problem, policy: Policy = Policy.PRACTICAL) -> list[Cases]
         again = starts(problem, other, symbols(problem, other))
         for (path, systems), (start, twins) in zip(begun, again, strict=True):
             for system, twin in zip(systems, twins, strict=True):
-                one = _System(
-                    space, system, partial(Sampler, other, start, twin, problem.sizes.keys()), policy
-                )
+                claims = partial(Sampler, other, start, twin, problem.sizes.keys())
+                one = _System(space, system, claims, policy, strictly)
                 found = one.cases(path)
                 assert found is not None
                 out.append(found)
@@ -142,6 +143,7 @@ class _System:
     system: Any
     sampler: Callable[[], Sampler]
     policy: Policy
+    strictly: bool = False
     many: int = 0
     quotients: int = 0
     known: dict[ThreadClass, Claim] = field(default_factory=dict)  # what held of classes in some case
@@ -159,7 +161,9 @@ class _System:
             claims = self.sampler()
             claims.naming = self.quotients < MOST_QUOTIENTS
             claims.before = self.known
-            found = protocol_of(self.space, path.fork(), self.system, claims, self.policy)
+            found = protocol_of(
+                self.space, path.fork(), self.system, claims, self.policy, strictly=self.strictly
+            )
             asked = met_by_sizes(found.protocol, names)
             if asked is not None:
                 raise SizeCaseError(*asked)
@@ -183,6 +187,16 @@ class _System:
             return SizeCases(e.c, named, found_of[0], found_of[1])
 
 
+def holds_strictly(cases: Sequence[Cases]) -> bool:
+    """Whether the proofs of these cases show what strict mode asks, too: then there is nothing to warn of."""
+    every = [x for one in cases for x in leaves(one)]
+    return all(
+        x.reading.strict is not None
+        and isinstance(accept(x.reading.strict, x.proof, Policy.STRICT), Accepted)
+        for x in every
+    )
+
+
 def met_by_sizes(p: Protocol, names: Mapping[int, str]) -> tuple[int, Parts] | None:
     """What sizes decide of a barrier outside loops: it has one generation or none, which no one end says."""
     atoms = {name: a for a, name in names.items()}
@@ -202,8 +216,8 @@ def by_induction(problem: Problem, policy: Policy) -> list[Shown]:
     return [x for i, x in enumerate(found) if x.protocol not in [y.protocol for y in found[:i]]]
 
 
-def shown_cases(problem: Problem, policy: Policy) -> list[Cases]:
-    """The same, by systems and cases of the sizes."""
+def shown_cases(problem: Problem, policy: Policy, *, strictly: bool = False) -> list[Cases]:
+    """The same, by systems and cases of the sizes. ``strictly``: with the protocols of strict mode, too."""
     known: list[tuple[Protocol, Proved]] = []
 
     def proved(p: Protocol) -> Proved:
@@ -223,7 +237,7 @@ def shown_cases(problem: Problem, policy: Policy) -> list[Cases]:
         found = proved(x.protocol)
         return Shown(x, found.proof, found.accepted)
 
-    return [y for x in readings(problem, policy) for y in (shown(x),) if y is not None]
+    return [y for x in readings(problem, policy, strictly=strictly) for y in (shown(x),) if y is not None]
 
 
 __all__ = [
@@ -235,6 +249,7 @@ __all__ = [
     "SizeCases",
     "Shown",
     "by_induction",
+    "holds_strictly",
     "protocols",
     "shown_cases",
     "starts",
