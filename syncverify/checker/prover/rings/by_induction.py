@@ -15,12 +15,13 @@ from syncverify.checker.induction.quotients import Product, Quotient, UnnamedSiz
 from syncverify.checker.induction.stepping import NotReadError, SizeCaseError
 from syncverify.checker.kernel.accept import Accepted, accept
 from syncverify.checker.kernel.hops import MEETINGS
+from syncverify.checker.kernel.linear import RejectedError
 from syncverify.checker.kernel.proof import Proof
 from syncverify.checker.kernel.protocol import Protocol
 from syncverify.checker.open_launches import starts, symbols
 from syncverify.checker.prover.parametric.concrete_checks import Problem
 from syncverify.checker.prover.protocols import NotFoundError, prove
-from syncverify.checker.prover.protocols.prove import Proved
+from syncverify.checker.prover.protocols.prove import Proved, carried
 from syncverify.checker.prover.protocols.readings import Reading, protocol_of
 from syncverify.checker.prover.protocols.registers import Sampler
 from syncverify.checker.prover.protocols.words import invariants
@@ -189,12 +190,19 @@ class _System:
 
 def holds_strictly(cases: Sequence[Cases]) -> bool:
     """Whether the proofs of these cases show what strict mode asks, too: then there is nothing to warn of."""
-    every = [x for one in cases for x in leaves(one)]
-    return all(
-        x.reading.strict is not None
-        and isinstance(accept(x.reading.strict, x.proof, Policy.STRICT), Accepted)
-        for x in every
-    )
+    return all(_strictly(x) for one in cases for x in leaves(one))
+
+
+def _strictly(x: Shown) -> bool:
+    """Whether the trees of a proof are those of one in strict mode."""
+    p = x.reading.strict
+    if p is None:
+        return False
+    try:
+        proof = carried(x.proof, p, Policy.STRICT)
+    except (RejectedError, LookupError):  # the protocols have other sites
+        return False
+    return isinstance(accept(p, proof, Policy.STRICT), Accepted)
 
 
 def met_by_sizes(p: Protocol, names: Mapping[int, str]) -> tuple[int, Parts] | None:
