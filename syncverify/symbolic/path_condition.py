@@ -125,10 +125,7 @@ class PathCondition:
     def resolve(self, c: int, parts: Parts) -> Sum:
         """The sum with rewritten symbols replaced, and products of them by products of what they are."""
         defs, symbols = self.defs, self.space.symbols
-        for a, _ in parts if defs else ():
-            if a in defs or (symbols[a].factors is not None and self._value_of(a) is not None):
-                break
-        else:
+        if not defs or not any(a in defs or (symbols[a].factors and self._value_of(a)) for a, _ in parts):
             return c, parts
         return combined([(1, (c, ())), *((k, self._value_of(a) or (0, ((a, 1),))) for a, k in parts)])
 

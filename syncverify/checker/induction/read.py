@@ -267,9 +267,9 @@ class Reader:
         """
         out = dict(parts)
         path, symbols = self.space.path, self.space.symbols
-        for size in self.names:
-            if size not in path.defs and symbols[size].factors is None:
-                continue  # it is itself
+        for size in (
+            a for a in self.names if a in path.defs or symbols[a].factors
+        ):  # no others are rewritten
             d, made = path.resolve(0, ((size, 1),))
             other, k = next(((b, k) for b, k in made if b not in self.names), (size, 1))
             times, rest = divmod(out.get(other, 0), k)
