@@ -244,9 +244,9 @@ def _checked(wanted: Wanted, item: Item) -> Checked:
     source = _source(item, wanted.cuda)
     first = None
     if wanted.kernel_judges:
-        from syncverify.driver.acceptance import KernelFirst, asked
+        from syncverify.driver.acceptance import KernelFirst, asked_after
 
-        first = KernelFirst(source, wanted.facts_of(item), wanted.values)
+        first = KernelFirst(source, wanted.facts_of(item), wanted.values, wanted.infer)
     options = Options(
         values=wanted.values,
         kernel=wanted.kernel,
@@ -267,7 +267,7 @@ def _checked(wanted: Wanted, item: Item) -> Checked:
     except KeyboardInterrupt:
         interrupted = True
     if first is not None and not interrupted:
-        reports = asked(source, wanted.facts_of(item), wanted.values, reports, first, infer=wanted.infer)
+        reports = asked_after(first, reports)
     every = wanted.kernel is None and item.entry is None and not interrupted
     shown = finished(source, reports, every)
     return Checked(tuple(shown), frozenset(source.names), tuple(errors), interrupted)

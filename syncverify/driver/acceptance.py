@@ -51,28 +51,27 @@ def asked(
     facts: LaunchFacts,
     values: Mapping[str, int],
     reports: Iterable[KernelReport],
-    first: KernelFirst | None = None,
     *,
     infer: bool = True,
 ) -> list[KernelReport]:
-    """The reports, each proof with who accepted it. ``infer``: as of the check that made them; ``first``:
-    what the kernel said before it.
+    """The reports, each proof with who accepted it. ``infer``: as of the check that made them.
 
     A kernel of PTX that the search leaves undecided at every size is proved if the kernel accepts a proof.
     """
+    return asked_after(KernelFirst(source, facts, values, infer), reports)
+
+
+def asked_after(first: KernelFirst, reports: Iterable[KernelReport]) -> list[KernelReport]:
+    """The same where the kernel may have been asked before the search."""
+    source, facts, values = first.source, first.facts, first.values
     kernels = {k.name: facts.apply(k)[0] for k in source.kernels}
-    first = first or KernelFirst(source, facts, values)
     out: list[KernelReport] = []
     for r in reports:
         if r.verdict is not Verdict.PROVED:
-            out.append(
-                _undecided(source, facts, values, r, first, infer=infer)
-                if r.verdict is Verdict.UNKNOWN
-                else r
-            )
+            out.append(_undecided(first, r) if r.verdict is Verdict.UNKNOWN else r)
             continue
         if r.blocks:
-            out.append(_with_each_block(source, facts, values, r, infer=infer))
+            out.append(_with_each_block(source, facts, values, r, infer=first.infer))
             continue
         if r.name in kernels:
             found = _by_protocol(kernels[r.name], r)
@@ -80,7 +79,7 @@ def asked(
             out.append(r)
             continue
         else:
-            found = _by_events(source, facts, values, r, first, infer=infer)
+            found = _by_events(first, r)
         if found is not None and isinstance(found.protocol, InductionProof):
             found = _followed(source, facts, values, found)
         if found is None or not found.acceptance.kernel:
@@ -109,14 +108,12 @@ def _with_each_block(
     return replace(r, assumptions=tuple(assumed), acceptance=accepted, protocol=protocols)
 
 
-def _undecided(
-    source: SourceFile, facts: LaunchFacts, values: Mapping[str, int], r: KernelReport,
-    first: KernelFirst, *, infer: bool,
-) -> KernelReport:  # fmt: skip
+def _undecided(first: KernelFirst, r: KernelReport) -> KernelReport:
     """An undecided report, or the proof that the kernel accepts. Executions may contradict that proof as they
     may any other's: a protocol does not hold what blocks count in global memory.
     """
-    found = _by_events(source, facts, values, r, first, infer=infer)
+    source, facts, values = first.source, first.facts, first.values
+    found = _by_events(first, r)
     if found is None or source.module is None or not found.acceptance.kernel:
         return r
     found = replace(found, assumptions=(*found.assumptions, *source.assumptions))
@@ -187,7 +184,7 @@ def by_events(task: Task, *, strictly: bool = False) -> ByEvents:
     ) -> ParametricResult:
         try:
             problem = Problem(sizes, given, systems, exact, modular_systems=alone)
-            shown.append(tuple(shown_cases(problem, policy, strictly=strictly)))
+            shown.append(tuple(shown_cases(problem, policy)))
         except (NotReadError, NotFoundError) as e:
             failed.append(str(e))
             shown.append(None)
@@ -215,6 +212,7 @@ class KernelFirst:
     source: SourceFile
     facts: LaunchFacts
     values: Mapping[str, int]
+    infer: bool = True
     kept: dict[str, ByEvents] = field(default_factory=dict)
 
     def __call__(self, task: Task) -> KernelReport | None:
@@ -231,11 +229,9 @@ class KernelFirst:
         return followed if followed.acceptance.kernel else None
 
 
-def _by_events(
-    source: SourceFile, facts: LaunchFacts, values: Mapping[str, int], r: KernelReport,
-    first: KernelFirst, *, infer: bool,
-) -> KernelReport | None:  # fmt: skip
+def _by_events(first: KernelFirst, r: KernelReport) -> KernelReport | None:
     """A kernel of PTX for every size that is open; None for a launch."""
+    source, facts, values, infer = first.source, first.facts, first.values, first.infer
     if r.scope.kind is ScopeKind.EXACT or source.module is None:
         return None
     f = next((f for f in source.module.entries if r.name in (f.name, base_name(f.name))), None)

@@ -13,7 +13,7 @@ from syncverify.checker.prover.parametric import strategy
 from syncverify.checker.prover.rings import by_induction, prove_cases
 from syncverify.cli.main import run
 from syncverify.driver import acceptance, files
-from syncverify.driver.acceptance import KernelFirst, asked
+from syncverify.driver.acceptance import KernelFirst, asked, asked_after
 from syncverify.driver.certificates import RejectedError, dumps, protocols, resealed
 from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts, facts_for
 from tests.checker.induction import bases
@@ -177,7 +177,7 @@ def reports_with_the_kernel_first(source: files.SourceFile, facts: LaunchFacts) 
     """As `check --require kernel` has them."""
     first = KernelFirst(source, facts, {})
     options = files.Options(scope=ScopeKind.ALL, advice=True, repairs=False, first=first)
-    return asked(source, facts, {}, list(files.check_each(source, facts, options)), first)
+    return asked_after(first, list(files.check_each(source, facts, options)))
 
 
 def said(r: KernelReport) -> tuple[object, ...]:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 from typing import Protocol as Interface
@@ -54,15 +54,17 @@ class Claims(Interface):
     def refine(self, split: LaneSplit) -> None: ...
 
 
+def _no_protocol() -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A protocol with what was claimed for it. ``strict``: the same in strict mode, if that was asked for and
-    is read.
-    """
+    """A protocol with what was claimed for it. ``strict``: gives that of strict mode, if there is one."""
 
     protocol: Protocol
     claimed: Claimed
-    strict: Protocol | None = None
+    strict: Callable[[], Protocol | None] = field(default=_no_protocol, compare=False, repr=False)
 
 
 def protocol_of(
@@ -71,12 +73,9 @@ def protocol_of(
     system: Any,
     claims: Claims,
     policy: Policy = Policy.PRACTICAL,
-    *,
-    strictly: bool = False,
 ) -> Reading:
     """The protocol of one system on one path; NotReadError with the reason where it is none, UnnamedSizeError
-    for a quotient of sizes that has no name, if claims may have more of them. ``strictly``: that of strict
-    mode, too.
+    for a quotient of sizes that has no name, if claims may have more of them.
     """
     start = Start(space, root, parameters(space, root), policy, claims.naming)
     claims.ready(space, root, start.names, 1)
@@ -99,8 +98,7 @@ def protocol_of(
             splits.append((split.cls, tuple(split.parts)))
             continue
         claimed = Claimed(tuple(c for c, _ in found), tuple(splits))
-        strict = _strict(start, system, found) if strictly else None
-        return Reading(assembled(start, system, found), claimed, strict)
+        return Reading(assembled(start, system, found), claimed, partial(_strict, start, system, found))
     raise NotReadError("lane classes kept splitting")
 
 
@@ -110,7 +108,7 @@ def _strict(start: Start, system: Any, found: Sequence[tuple[Claim, Text]]) -> P
         return None
     try:
         return assembled(replace(start, policy=Policy.STRICT), system, found)
-    except NotReadError:
+    except (NotReadError, NotConcrete):
         return None
 
 

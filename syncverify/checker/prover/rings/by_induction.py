@@ -113,10 +113,8 @@ def leaves(cases: Cases | None) -> Iterator[Any]:
         yield cases
 
 
-def readings(problem: Problem, policy: Policy = Policy.PRACTICAL, *, strictly: bool = False) -> list[Cases]:
-    """What is read of each system of every launch. NotReadError with the reason where it is no protocol.
-    ``strictly``: its protocols of strict mode, too.
-    """
+def readings(problem: Problem, policy: Policy = Policy.PRACTICAL) -> list[Cases]:
+    """What is read of each system of every launch. NotReadError with the reason where it is no protocol."""
     space, other = (SymbolicContext(may_havoc=False) for _ in range(2))
     out: list[Cases] = []
     try:
@@ -125,7 +123,7 @@ def readings(problem: Problem, policy: Policy = Policy.PRACTICAL, *, strictly: b
         for (path, systems), (start, twins) in zip(begun, again, strict=True):
             for system, twin in zip(systems, twins, strict=True):
                 claims = partial(Sampler, other, start, twin, problem.sizes.keys())
-                one = _System(space, system, claims, policy, strictly)
+                one = _System(space, system, claims, policy)
                 found = one.cases(path)
                 assert found is not None
                 out.append(found)
@@ -144,7 +142,6 @@ class _System:
     system: Any
     sampler: Callable[[], Sampler]
     policy: Policy
-    strictly: bool = False
     many: int = 0
     quotients: int = 0
     known: dict[ThreadClass, Claim] = field(default_factory=dict)  # what held of classes in some case
@@ -162,9 +159,7 @@ class _System:
             claims = self.sampler()
             claims.naming = self.quotients < MOST_QUOTIENTS
             claims.before = self.known
-            found = protocol_of(
-                self.space, path.fork(), self.system, claims, self.policy, strictly=self.strictly
-            )
+            found = protocol_of(self.space, path.fork(), self.system, claims, self.policy)
             asked = met_by_sizes(found.protocol, names)
             if asked is not None:
                 raise SizeCaseError(*asked)
@@ -195,7 +190,7 @@ def holds_strictly(cases: Sequence[Cases]) -> bool:
 
 def _strictly(x: Shown) -> bool:
     """Whether the trees of a proof are those of one in strict mode."""
-    p = x.reading.strict
+    p = x.reading.strict()
     if p is None:
         return False
     try:
@@ -224,8 +219,8 @@ def by_induction(problem: Problem, policy: Policy) -> list[Shown]:
     return [x for i, x in enumerate(found) if x.protocol not in [y.protocol for y in found[:i]]]
 
 
-def shown_cases(problem: Problem, policy: Policy, *, strictly: bool = False) -> list[Cases]:
-    """The same, by systems and cases of the sizes. ``strictly``: with the protocols of strict mode, too."""
+def shown_cases(problem: Problem, policy: Policy) -> list[Cases]:
+    """The same, by systems and cases of the sizes."""
     known: list[tuple[Protocol, Proved]] = []
 
     def proved(p: Protocol) -> Proved:
@@ -245,7 +240,7 @@ def shown_cases(problem: Problem, policy: Policy, *, strictly: bool = False) -> 
         found = proved(x.protocol)
         return Shown(x, found.proof, found.accepted)
 
-    return [y for x in readings(problem, policy, strictly=strictly) for y in (shown(x),) if y is not None]
+    return [y for x in readings(problem, policy) for y in (shown(x),) if y is not None]
 
 
 __all__ = [
