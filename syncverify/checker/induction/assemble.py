@@ -512,7 +512,7 @@ def _collective(part: Part, policy: Policy) -> tuple[tuple[Any, ...], tuple[Any,
     """
     anywhere: list[Any] = []
 
-    def region(r: StraightText, once: bool = False) -> tuple[Any, ...]:
+    def region(r: StraightText, *, once: bool = False) -> tuple[Any, ...]:
         found = []
         for p in r.pieces:
             events = sorted((r, e[0], e[3] if e[0] == Ev.WGMMA else e[2:]) for r, e in p.events.items())
@@ -537,7 +537,7 @@ def _collective(part: Part, policy: Policy) -> tuple[tuple[Any, ...], tuple[Any,
             body = tuple(y for y in map(inner, x.body) if y)
             out += [(x.first, x.stride, x.count, x.trips, x.function, body)] if body else []
         else:
-            out += [y for y in (region(x, True) if isinstance(x, StraightText) else inner(x),) if y]
+            out += [y for y in (region(x, once=True) if isinstance(x, StraightText) else inner(x),) if y]
     return tuple(out), tuple(anywhere)
 
 

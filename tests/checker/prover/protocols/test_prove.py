@@ -13,7 +13,7 @@ from syncverify.checker.prover.protocols.prove import carried
 from tests.checker.kernel.families import plain
 
 
-def with_loads(p: Protocol, times: int, fenced: bool = True) -> Protocol:
+def with_loads(p: Protocol, times: int, *, fenced: bool = True) -> Protocol:
     """The protocol whose loads are of so many pieces; ``fenced``: with the fences behind them, else with what
     is none.
     """
