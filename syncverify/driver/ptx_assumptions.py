@@ -25,6 +25,7 @@ from syncverify.frontends.ptx.analysis.tile_barriers import TileMeeting
 from syncverify.frontends.ptx.analysis.uniformity import BLOCK, Uniformity
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.decode.effects import Beyond
+from syncverify.frontends.ptx.decode.global_access import semantics
 from syncverify.frontends.ptx.decode.memory import Access, decode_place
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.flow.warp_counts import counts_down
@@ -363,20 +364,22 @@ def of_common_places(facts: PtxFacts, program: Program) -> list[str]:
             found.append(f"line {line}: {what}: which stays does not matter")
         elif two is Shared.OPEN:
             found.append(f"line {line}: no two blocks store different values to one place of {names}")
-    return found
+    return list(dict.fromkeys(found))
 
 
 def stored_by_several(facts: PtxFacts, program: Program) -> int | None:
-    """A store by which blocks of a launch in numbers store different numbers to one place."""
-    if facts.block is None or facts.symbols() or not all(isinstance(n, int) for n in facts.grid):
+    """A store by which blocks of a launch in numbers store different numbers to one place, in no order: a
+    plain one, in a kernel whose blocks do not wait for each other."""
+    numbers = not facts.symbols() and all(isinstance(n, int) for n in facts.grid)
+    if facts.block is None or program.handing is not None or not numbers:
         return None
-    followed = {} if program.handing is None else program.handing.accesses
     places = _places_of_blocks(facts, program, facts.block)
     for k, access in _global_stores(program):
-        if any(program.flow.block_of[k] in loop for loop in program.flow.loops):
+        in_a_loop = any(program.flow.block_of[k] in loop for loop in program.flow.loops)
+        if in_a_loop or semantics(program.body[k]):
             continue
         size, stored = access.size * len(access.elements), [n for x in access.elements for n in registers(x)]
-        if k not in followed and places.shared(k, access.address, size, stored) is Shared.CERTAINLY:
+        if places.shared(k, access.address, size, stored) is Shared.CERTAINLY:
             return k
     return None
 
