@@ -18,7 +18,7 @@ the same if all that they are computed of is.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 from zlib import crc32
@@ -133,16 +133,15 @@ class _Sample:
 
     def shared(self, k: int, place: Mem, size: int, stored: Sequence[str]) -> Shared:
         """Whether two of the blocks store values of their own to one byte by instruction ``k``."""
-        known = list[_Stored]()
+        known, read = list[_Stored](), [self.flow.versions.read(name, k) for name in stored]
         for turn in self._turns(k):
-            made = self._made_of([self.flow.versions.read(name, k) for name in stored], turn)
-            stores, certain = self._stores(k, turn)
-            if made == [] or stores is None:
+            made = self._made_of(read, turn)
+            if made == [] or self._stores(k, turn)[0] is None:
                 return Shared.NO
-            found = self._stored(k, place, stored, turn, made, stores)
+            found = self._stored((place, k), read, turn, made)
             if found is None:
                 return Shared.OPEN
-            known.append(found if certain else replace(found, values=None))
+            known.append(found)
         if len(known) == 1 and known[0].values is not None and _differ(known, size, exactly=True):
             return Shared.CERTAINLY
         return Shared.YES if _differ(known, size, exactly=False) else Shared.NO
@@ -163,25 +162,21 @@ class _Sample:
             yield kept[n]
 
     def _stored(
-        self,
-        k: int,
-        place: Mem,
-        stored: Sequence[str],
-        turn: _Turn,
-        made: Sequence[Numbers] | None,
-        stores: NDArray[np.bool_],
+        self, of: tuple[Mem, int], read: Sequence[int], turn: _Turn, made: Sequence[Numbers] | None
     ) -> _Stored | None:
-        """What some threads store in a turn; None where places have no number."""
-        places = _all([values.address(place, k) for values in turn.draws])
-        if places is None:
+        """What threads store in a turn; None where places have no number, or an atomic says who does. ``of``:
+        the place and the instruction. ``read``: the versions that are stored."""
+        places = _all([values.address(*of) for values in turn.draws])
+        stores, certain = self._stores(of[1], turn)
+        if places is None or stores is None:
             return None
-        numbers = [turn.known(self.flow.versions.read(name, k)) for name in stored]
+        numbers = [turn.known(v) for v in read]
         values = [x[stores] for n in numbers if n is not None for x in n]
         return _Stored(
             [x[stores] for x in places],
             self.blocks[stores],
             None if made is None else [x[stores] for x in made],
-            None if None in numbers else values,
+            None if None in numbers or not certain else values,
         )
 
     def _made_of(self, versions: Iterable[int], turn: _Turn) -> list[Numbers] | None:
