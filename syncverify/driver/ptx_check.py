@@ -35,7 +35,13 @@ from syncverify.driver.ptx_assumptions import (
 )
 from syncverify.driver.ptx_block import of_bound, with_fewer_threads
 from syncverify.driver.ptx_carved import with_carved_arrays
-from syncverify.driver.ptx_every_size import for_every_size, sizes_inside_arrays, some_variables
+from syncverify.driver.ptx_every_size import (
+    for_every_size,
+    proved_by_places,
+    proved_without_barriers,
+    sizes_inside_arrays,
+    some_variables,
+)
 from syncverify.driver.ptx_launch_report import check_launch, report_of
 from syncverify.driver.ptx_task import Checker, CheckTask, EntryCode
 from syncverify.driver.size_proposals import Bounds, proposed
@@ -127,10 +133,15 @@ def check_module(
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """An entry with its facts, ready to be checked. ``granted``: what is assumed of the facts."""
+    """An entry with its facts, ready to be checked. ``granted``: what is assumed of the facts.
+    ``usual``: its block is one of those that are usual, so that a proof by places comes ahead of the long
+    search; ``places_first``: also ahead of all else, which may assume less.
+    """
 
     kernel: CheckTask
     granted: tuple[str, ...]
+    usual: bool = False
+    places_first: bool = False
 
 
 def kernel_task(
@@ -264,15 +275,18 @@ def _ladder(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
     if why is not None:
         yield finished(report_of(task.kernel, undecided(why, task.kernel.span), 0.0))
         return
-    k, report = _with_pointers(*_checked(k))
+    soon = proved_by_places(k) if task.places_first and scope is ScopeKind.ALL else None
+    k, report = _with_pointers(*_checked(k)) if soon is None else (k, soon)
     polls = polls_not_followed(k)
     if polls:
         yield finished(_waiting(k, report, polls[0]))
         return
     if report.verdict is not Verdict.PROVED:
         yield finished(report)
-    if scope is ScopeKind.ALL:
-        report = for_every_size(k, report, with_carved_arrays)
+    if soon is not None:
+        pass
+    elif scope is ScopeKind.ALL:
+        report = for_every_size(k, report, _places_soon if task.usual else with_carved_arrays)
     else:
         report = some_variables(k, report)
         report = with_carved_arrays(k, report)
@@ -283,6 +297,12 @@ def _ladder(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
     report = _as_written(k, _published(k, _with_plain_global(k, report)))
     report = with_fewer_threads(k, report, check_launch)
     yield finished(with_loops_that_end(k, report))
+
+
+def _places_soon(k: CheckTask, report: KernelReport) -> KernelReport:
+    """What comes ahead of the long search for a usual block, as several are asked for one budget."""
+    found = proved_without_barriers(k, report)
+    return with_carved_arrays(k, report) if found is report else found
 
 
 def _shown_late(assumption: str) -> bool:
