@@ -613,8 +613,8 @@ def _in_no_order(report: KernelReport, found: KernelReport, *, one_block: bool =
         )
     )
     text = (
-        f"{first.span}: {first.message}: they are of {whose}, and a data race in global memory is outside what "
-        f"is proved; {orders} would order them"
+        f"{first.span}: {first.message}: they are of {whose}, and a data race in global memory is outside "
+        f"what is proved; {orders} would order them"
     )
     why = Reason(text, Cause.NOT_REPLAYED)
     note = Diagnostic("SV902", Severity.WARNING, why, first.span, related=first.related)
