@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from syncverify.base.diagnostics import Diagnostic, KernelReport, Policy, ScopeKind, Severity, Verdict
 from syncverify.base.kernel_names import base_name, matches
@@ -62,7 +63,7 @@ from syncverify.frontends.ptx.analysis.read_only_loads import loads_anywhere, wr
 from syncverify.frontends.ptx.analysis.thread_values import ThreadValues
 from syncverify.frontends.ptx.analysis.tile_barriers import with_tile_barriers
 from syncverify.frontends.ptx.analysis.uniformity import LANES
-from syncverify.frontends.ptx.analysis.unset_paths import unset_paths
+from syncverify.frontends.ptx.analysis.unset_paths import unset_decisions, unset_paths
 from syncverify.frontends.ptx.decode.memory import Access
 from syncverify.frontends.ptx.exec.tables import layout
 from syncverify.frontends.ptx.flow.address_spaces import with_spaces
@@ -85,6 +86,7 @@ from syncverify.frontends.ptx.launch.meant_launches import (
     of_meant_axes,
     unasked_counts,
 )
+from syncverify.frontends.ptx.launch.parameters import INTEGERS
 from syncverify.frontends.ptx.launch.tensormap_boxes import InferredBoxes
 from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Module
 from syncverify.frontends.ptx.syntax.types import RANK
@@ -421,12 +423,17 @@ def _waiting(k: CheckTask, report: KernelReport, poll: int) -> KernelReport:
 
 def _in_arrays(k: CheckTask, report: KernelReport) -> KernelReport:
     """The report, if not an access may leave its array, or go anywhere, where data decides about it: what
-    has no events was not executed. Else with what data says of places that nothing bounds."""
+    has no events was not executed; and if no register without a value decides what threads do together. Else
+    with what data says of places that nothing bounds."""
     p, block = k.code.compiled, k.facts.block
     if report.verdict is not Verdict.PROVED or p is None or block is None:
         return report
-    for path in unset_paths(p.flow, ThreadValues(p.flow, block)):
+    threads = ThreadValues(p.flow, block)
+    for path in unset_paths(p.flow, threads):
         text = f"register {path.register.partition('~')[0]} of this address has no value on some path to it"
+        return _undecided_at(k, report, p.body[path.k], text)
+    for path in unset_decisions(p.flow, threads, partial(_number, k)):
+        text = f"register {path.register.partition('~')[0]} of this decision has no value on some path to it"
         return _undecided_at(k, report, p.body[path.k], text)
     said = set[str]()
     for place in p.outside_shared(block):
@@ -436,6 +443,12 @@ def _in_arrays(k: CheckTask, report: KernelReport) -> KernelReport:
             )
         said.add(f"line {k.module.span(p.body[place.k]).line}: {PLACED_BY_DATA} `{place.name}`")
     return replace(report, assumptions=(*report.assumptions, *sorted(said))) if said else report
+
+
+def _number(k: CheckTask, name: str, offset: int, size: int) -> int | None:
+    """The number that the launch gives for some bytes of a parameter."""
+    leaf = k.facts.leaf([p.name for p in k.function.params].index(name), offset, size)
+    return leaf.value if leaf.given and leaf.kind in INTEGERS and isinstance(leaf.value, int) else None
 
 
 def _undecided_for(k: CheckTask, report: KernelReport, text: str) -> KernelReport:
