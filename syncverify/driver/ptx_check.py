@@ -33,6 +33,7 @@ from syncverify.driver.ptx_assumptions import (
     of_copies_apart,
     of_fenced_signals,
     of_tiles,
+    stored_by_several,
 )
 from syncverify.driver.ptx_block import of_bound, with_fewer_threads
 from syncverify.driver.ptx_carved import with_carved_arrays
@@ -296,7 +297,7 @@ def _ladder(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
     if scope is ScopeKind.ALL and report.verdict is not Verdict.PROVED:
         yield finished(report)
     report = _in_arrays(k, report)
-    report = _as_written(k, _published(k, _with_plain_global(k, report)))
+    report = _stored_apart(k, _as_written(k, _published(k, _with_plain_global(k, report))))
     report = with_fewer_threads(k, report, check_launch)
     yield finished(with_loops_that_end(k, report))
 
@@ -552,6 +553,21 @@ def _as_written(k: CheckTask, report: KernelReport) -> KernelReport:
         lines = sorted({k.module.span(p.body[at]).line for at, _ in stores})
         said += [f"line {line}: no copy loads what is stored through the tensor map there" for line in lines]
     return replace(report, assumptions=(*report.assumptions, *said))
+
+
+def _stored_apart(k: CheckTask, report: KernelReport) -> KernelReport:
+    """The report, if not blocks store numbers that differ to one place: nothing orders these stores."""
+    p = k.code.compiled
+    if report.verdict is not Verdict.PROVED or p is None:
+        return report
+    at = stored_by_several(k.facts, p)
+    if at is None:
+        return report
+    text = (
+        "blocks of the launch store different values to one place here, in no order: a data race between "
+        "blocks in global memory is outside what is proved"
+    )
+    return _undecided_at(k, report, p.body[at], text)
 
 
 def _one_tensor_twice(k: CheckTask) -> int | None:
