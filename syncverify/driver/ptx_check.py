@@ -595,9 +595,10 @@ def _by_lane(k: CheckTask, at: int) -> bool:
 
 
 def _with_plain_global(k: CheckTask, report: KernelReport) -> KernelReport:
-    """The report; or a refutation where blocks read what others write, with nothing to wait for.
+    """The report; or a refutation where threads read what others write, with nothing to wait for.
 
-    Where nothing is released either, the verdict is open until an execution shows the race.
+    Where nothing is released either, the verdict is open until an execution shows the race. So it is where
+    threads of one block do: their race stands before what blocks do at the same two lines.
     """
     p = k.code.compiled
     if report.verdict is Verdict.REFUTED or not k.checker.again or p is None or p.exchanges is None:
@@ -606,8 +607,6 @@ def _with_plain_global(k: CheckTask, report: KernelReport) -> KernelReport:
     released = p.exchanges.released
     # where no block asks where it is, a text may be meant for one
     contradicted = all(isinstance(e, int) for e in k.facts.grid) or asks_places(k.function)
-    if not released and not contradicted:
-        return report
     followed = k.abstracted(replace(k.abstraction, tracks_plain_global=True))
     known = with_pointers(k.facts, followed.code.program)
     if known is not None:
@@ -615,25 +614,36 @@ def _with_plain_global(k: CheckTask, report: KernelReport) -> KernelReport:
     followed = replace(followed, checker=k.checker.doubting)
     for facts in asked_launches(followed.facts, followed.function):
         found = check_launch(followed.at(facts))
-        if found.verdict is Verdict.REFUTED and found.stats.get("exchange"):
+        if found.verdict is not Verdict.REFUTED:
+            continue
+        if (released or contradicted) and found.stats.get("exchange"):
             found = replace(found, seconds=report.seconds + time.perf_counter() - start)
             return found if released else _in_no_order(report, found)
         # a proof rests on that no other thread reads what is written, whatever else goes wrong there
-        if contradicted and found.verdict is Verdict.REFUTED and found.stats.get("some exchange"):
+        if contradicted and found.stats.get("some exchange"):
             return _in_no_order(report, found)
+        if found.stats.get("some global race") and not found.stats.get("some exchange"):
+            return _in_no_order(report, found, one_block=True)
     return report
 
 
-def _in_no_order(report: KernelReport, found: KernelReport) -> KernelReport:
+def _in_no_order(report: KernelReport, found: KernelReport, *, one_block: bool = False) -> KernelReport:
     """What is said of a kernel whose text contradicts that no other thread reads what is written: nothing is
-    proved. ``found``: the race, of which an execution decides."""
+    proved. ``found``: the race, of which an execution decides. ``one_block``: of threads of one block."""
     if report.verdict is not Verdict.PROVED:
         return replace(report, suspect=report.suspect or found)
     first = next(d for d in found.diagnostics if d.severity is Severity.ERROR)
+    whose, orders = (
+        ("threads of one block", "a barrier")
+        if one_block
+        else (
+            "different blocks of one launch",
+            "a grid barrier, or a release and an acquire of the gpu's scope,",
+        )
+    )
     text = (
-        f"{first.span}: {first.message}: they are of different blocks of one launch, and a data race between "
-        "blocks in global memory is outside what is proved; a grid barrier, or a release and an acquire of "
-        "the gpu's scope, would order them"
+        f"{first.span}: {first.message}: they are of {whose}, and a data race in global memory is outside "
+        f"what is proved; {orders} would order them"
     )
     why = Reason(text, Cause.NOT_REPLAYED)
     note = Diagnostic("SV902", Severity.WARNING, why, first.span, related=first.related)

@@ -152,6 +152,15 @@ def some_between_blocks(run: Run, failures: Iterable[Failure]) -> bool:
     return any(f.rule in _RACES and _of_two_blocks(run, f) for f in failures)
 
 
+def some_in_global(run: Run, failures: Iterable[Failure]) -> bool:
+    """Whether some of what goes wrong is that two threads access a word in global memory in no order, and one
+    of them writes what the other one reads, whatever else does."""
+    return any(
+        f.rule in _RACES and f.rule != "SV112" and f.first is not None and _in_global(run, f.first)
+        for f in failures
+    )
+
+
 #: Rules of accesses in no order, one of which writes.
 _RACES = ("SV110", "SV111", "SV112", "SV115")
 
@@ -165,7 +174,11 @@ def _of_two_blocks(run: Run, f: Failure) -> bool:
     if f.first is None or f.second is None:
         return False
     one, other = (run.threads[r.cls].info.cta for r in (f.first, f.second))
-    return one != other and run.info.footprints[f.first.fp].memory == GLOBAL_MEMORY
+    return one != other and _in_global(run, f.first)
+
+
+def _in_global(run: Run, access: Record) -> bool:
+    return run.info.footprints[access.fp].memory == GLOBAL_MEMORY
 
 
 def _seen_relaxed(t: LaneClass, first: Record) -> bool:
