@@ -39,11 +39,13 @@ from syncverify.frontends.ptx.launch.usual_blocks import (
     asks_extents,
     blocks_in_words,
     blocks_of,
+    names_fewer_lanes,
     reads_thread_numbers,
 )
 
 #: What blocks that nothing gives are refuted by: races, and part of a warp at what the whole one executes.
-_ALIKE = frozenset({"SV110", "SV111", "SV112", "SV303"})
+_PART_OF_WARP = "SV303"
+_ALIKE = frozenset({"SV110", "SV111", "SV112", _PART_OF_WARP})
 #: As many blocks, at least, are asked for a refutation, or for a proof where the budget does not reach.
 _SEVERAL = 2
 
@@ -84,7 +86,7 @@ def _of_usual_blocks(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
         yield _with_blocks(meant)
         return
     if apart and _one_race(meant):
-        fewer = _with_places_of_their_own(task, scope) if all(t.overlaps for t in meant) else None
+        fewer = _of_fewer_threads(task, scope, meant)
         if fewer is None or fewer.report.verdict is not Verdict.PROVED:
             yield _with_blocks(meant)
             return
@@ -97,12 +99,18 @@ def _of_usual_blocks(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
     yield with_note(task, last, found)
 
 
-def _with_places_of_their_own(task: Task, scope: ScopeKind) -> Tried | None:
-    """The largest block of few threads that do not write the same places in one statement.
+def _of_fewer_threads(task: Task, scope: ScopeKind, meant: Sequence[Tried]) -> Tried | None:
+    """The largest block of few threads that may be meant, where usual ones are too large: they write the same
+    places in one statement, or part of their warps executes what a mask of fewer lanes is for.
 
-    Example: ``s[threadIdx.x & 15] = x`` is meant for 16 threads.
+    Example: ``s[threadIdx.x & 15] = x`` is meant for 16 threads, and so is a shuffle of all with 0xffff.
     """
-    return next((t for t in of_few_threads(task, scope) if not t.overlaps), None)
+    if all(t.overlaps for t in meant):
+        return next((t for t in of_few_threads(task, scope) if not t.overlaps), None)
+    part = all(t.error is not None and t.error.rule == _PART_OF_WARP for t in meant)
+    if part and names_fewer_lanes(task.kernel.function):
+        return next((t for t in of_few_threads(task, scope) if t.report.verdict is Verdict.PROVED), None)
+    return None
 
 
 def _may_be_meant(t: Tried) -> bool:

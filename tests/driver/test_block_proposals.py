@@ -109,6 +109,19 @@ def test_part_of_a_warp_at_one_shuffle_refutes() -> None:
     assert found.replay is not None and found.replay.outcome is Replayed.REPRODUCED
 
 
+def test_a_shuffle_with_a_mask_of_fewer_lanes_may_be_meant_for_as_many() -> None:
+    body = """
+    ld.param.u64 %rd1, [k_out];
+    mov.u32 %r1, %tid.x;
+    shfl.sync.down.b32 %r2, %r1, 8, 31, 65535;
+    st.global.u32 [%rd1], %r2;
+    ret;
+"""
+    (found,) = check(module_text(body, ".param .u64 k_out"), advice=False)
+    assert found.verdict is Verdict.UNKNOWN
+    assert "with block = [16] the kernel is proved" in found.diagnostics[-1].message
+
+
 def test_more_rows_than_are_meant_are_no_mistake_and_rows_that_are_too_near_are() -> None:
     # eight rows are meant: a ninth has the place of the first
     eight = "mov.u32 %r8, %tid.y; and.b32 %r10, %r8, 7; shl.b32 %r9, %r10, 5; add.u32 %r1, %r1, %r9;"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 import syncverify
-from syncverify.base.diagnostics import KernelReport, Verdict
+from syncverify.base.diagnostics import KernelReport, ScopeKind, Verdict
+from syncverify.driver import block_proposals
+from syncverify.driver.ptx_check import Task, reports_of
 
 ROWS = """.version 8.0
 .target sm_90
@@ -121,3 +125,20 @@ def test_the_same_of_what_is_no_load_or_store(access: str) -> None:
     (found,) = syncverify.check(OTHERS.format(access=access), facts=facts, replay=False, advice=False)
     assert found.verdict is Verdict.PROVED
     assert any("the dynamic shared memory holds what is accessed" in a for a in found.assumptions)
+
+
+@pytest.mark.parametrize("given", [{}, {"dynamic_smem": 65536}], ids=["open", "bytes given"])
+def test_bytes_that_are_given_are_searched_for_with_a_usual_block(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, object]
+) -> None:
+    asked: list[bool] = []
+
+    def followed(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
+        asked.append(task.usual)
+        yield from reports_of(task, scope)
+
+    monkeypatch.setattr(block_proposals, "reports_of", followed)
+    text = ROWS.format(first=0, between="", pitch=65536)
+    (found,) = syncverify.check(text, facts={"kernel": {"k": given}}, advice=False, replay=False)
+    assert found.verdict is not Verdict.PROVED
+    assert asked and set(asked) == {not given}

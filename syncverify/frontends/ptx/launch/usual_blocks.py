@@ -26,6 +26,9 @@ _FEW: dict[int, tuple[Block, ...]] = {
     2: ((16, 2), (8, 4), (4, 4), (2, 2)),
     3: ((4, 4, 4), (4, 4, 2), (2, 2, 2)),
 }
+#: What lanes do together that a mask, the last operand, names.
+_MASKED = frozenset({"shfl", "vote", "match", "redux", "bar"})
+_ALL_LANES = 0xFFFFFFFF
 #: The least threads of a row: blocks of narrower ones are not launched.
 _LEAST_ROW = 4
 #: What adds numbers of a thread up that are compared with 0.
@@ -52,6 +55,13 @@ def asks_extents(function: Function) -> bool:
     return any(
         isinstance(o, Special) and o.name.startswith("%ntid") for i in function.body for o in i.operands
     )
+
+
+def names_fewer_lanes(function: Function) -> bool:
+    """Whether a mask of lanes in a text may be of fewer than all: blocks of few threads may be meant."""
+    masked = (i for i in function.body if i.op in _MASKED and "sync" in i.mods and i.operands)
+    masks = (i.operands[-1] for i in masked if i.op != "bar" or "warp" in i.mods)
+    return any(not isinstance(m, Imm) or m.value & _ALL_LANES != _ALL_LANES for m in masks)
 
 
 def usual_blocks(function: Function) -> tuple[Block, ...]:
@@ -138,6 +148,7 @@ __all__ = [
     "dimensions",
     "few_threads",
     "blocks_in_words",
+    "names_fewer_lanes",
     "narrowest_shared",
     "reads_rows",
     "reads_thread_numbers",
