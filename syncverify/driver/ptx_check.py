@@ -77,6 +77,7 @@ from syncverify.frontends.ptx.launch.meant_launches import (
     asks_places,
     is_of_meant_axes,
     of_meant_axes,
+    of_one_cluster,
     unasked_counts,
 )
 from syncverify.frontends.ptx.launch.tensormap_boxes import InferredBoxes
@@ -523,7 +524,7 @@ def _by_lane(k: CheckTask, at: int) -> bool:
 
 
 def _with_plain_global(k: CheckTask, report: KernelReport) -> KernelReport:
-    """The report; or a refutation where blocks read what others write, with nothing to wait for.
+    """The report; or a refutation where threads read what others write, with nothing to wait for.
 
     Where nothing is released either, the verdict is open until an execution shows the race.
     """
@@ -533,21 +534,22 @@ def _with_plain_global(k: CheckTask, report: KernelReport) -> KernelReport:
     start = time.perf_counter()
     released = p.exchanges.released
     # where no block asks where it is, a text may be meant for one
-    contradicted = all(isinstance(e, int) for e in k.facts.grid) or asks_places(k.function)
-    if not released and not contradicted:
-        return report
+    several = all(isinstance(e, int) for e in k.facts.grid) or asks_places(k.function)
+    alone = not several and not released
     followed = k.abstracted(replace(k.abstraction, tracks_plain_global=True))
     known = with_pointers(k.facts, followed.code.program)
     if known is not None:
         followed = followed.launched(known)
     followed = replace(followed, checker=k.checker.doubting)
-    for facts in asked_launches(followed.facts, followed.function):
+    meant = of_one_cluster(followed.facts) if alone else followed.facts
+    for facts in asked_launches(meant, followed.function):
         found = check_launch(followed.at(facts))
         if found.verdict is Verdict.REFUTED and found.stats.get("exchange"):
             found = replace(found, seconds=report.seconds + time.perf_counter() - start)
             return found if released else _in_no_order(report, found)
         # a proof rests on that no other thread reads what is written, whatever else goes wrong there
-        if contradicted and found.verdict is Verdict.REFUTED and found.stats.get("some exchange"):
+        contradicted = found.stats.get("some exchange") and (several or alone)
+        if contradicted and found.verdict is Verdict.REFUTED:
             return _in_no_order(report, found)
     return report
 
@@ -559,9 +561,9 @@ def _in_no_order(report: KernelReport, found: KernelReport) -> KernelReport:
         return replace(report, suspect=report.suspect or found)
     first = next(d for d in found.diagnostics if d.severity is Severity.ERROR)
     text = (
-        f"{first.span}: {first.message}: they are of different blocks of one launch, and a data race between "
-        "blocks in global memory is outside what is proved; a grid barrier, or a release and an acquire of "
-        "the gpu's scope, would order them"
+        f"{first.span}: {first.message}: they are of different threads of one launch, and a data race in "
+        "global memory is outside what is proved; a barrier, of the grid between blocks, or a release and an "
+        "acquire of a scope that holds both, would order them"
     )
     why = Reason(text, Cause.NOT_REPLAYED)
     note = Diagnostic("SV902", Severity.WARNING, why, first.span, related=first.related)

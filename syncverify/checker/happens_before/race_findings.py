@@ -135,8 +135,8 @@ _ACQUIRE = (
 )
 
 
-def between_blocks(run: Run, failures: Iterable[Failure]) -> bool:
-    """Whether all that goes wrong is that a block reads in global memory what another one writes, unordered,
+def between_threads(run: Run, failures: Iterable[Failure]) -> bool:
+    """Whether all that goes wrong is that a thread reads in global memory what another one writes, unordered,
     and none writes there what others do."""
     found = list(failures)
     return (
@@ -146,26 +146,35 @@ def between_blocks(run: Run, failures: Iterable[Failure]) -> bool:
     )
 
 
-def some_between_blocks(run: Run, failures: Iterable[Failure]) -> bool:
-    """Whether some of what goes wrong is that two blocks access a word in global memory in no order, and one
-    of them writes it, whatever else does."""
-    return any(f.rule in _RACES and _of_two_blocks(run, f) for f in failures)
+def some_between_threads(run: Run, failures: Iterable[Failure]) -> bool:
+    """Whether some of what goes wrong is that two threads access a word in global memory in no order, and one
+    of them writes it, whatever else does. Stores beside stores of one block are left out: compilers let its
+    threads store one value to one place."""
+    return any(_exchanges(run, f) or (f.rule in _RACES and _of_two_blocks(run, f)) for f in failures)
 
 
-#: Rules of accesses in no order, one of which writes.
+#: Rules of accesses in no order, one of which writes; of them those of a read and a write.
 _RACES = ("SV110", "SV111", "SV112", "SV115")
+_READS = ("SV110", "SV111")
 
 
 def _exchanges(run: Run, f: Failure) -> bool:
-    return f.rule in ("SV110", "SV111", "SV501") and _of_two_blocks(run, f)
+    return (f.rule in _READS and _in_global(run, f)) or (f.rule == "SV501" and _of_two_blocks(run, f))
+
+
+def _in_global(run: Run, f: Failure) -> bool:
+    """Whether what goes wrong is of two accesses to global memory."""
+    if f.first is None or f.second is None:
+        return False
+    return run.info.footprints[f.first.fp].memory == GLOBAL_MEMORY
 
 
 def _of_two_blocks(run: Run, f: Failure) -> bool:
     """Whether what goes wrong is of accesses to global memory by two blocks."""
-    if f.first is None or f.second is None:
+    if f.first is None or f.second is None or not _in_global(run, f):
         return False
     one, other = (run.threads[r.cls].info.cta for r in (f.first, f.second))
-    return one != other and run.info.footprints[f.first.fp].memory == GLOBAL_MEMORY
+    return one != other
 
 
 def _seen_relaxed(t: LaneClass, first: Record) -> bool:
