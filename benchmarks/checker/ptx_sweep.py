@@ -3,11 +3,13 @@
     python benchmarks/checker/ptx_sweep.py --count 20000 [--first 0] [--set open] [--jobs 2] [--save DIR]
         [--rows FILE] [--out FILE]
 
-A seed names its program for ever. Sets: protocols, open, data, wgmma, boxes,
-words, contracts, lanes, values, strong, arrays, engines; ``all`` draws from each in turn.
+A seed names its program of a set for ever. Sets: protocols, open, data, wgmma, boxes,
+words, contracts, lanes, values, strong, arrays, engines; ``all`` draws from the first nine in turn, and
+``every`` from all: its seeds are those of the set that a row names. All processes serve all sets.
 A third are right, a third have a planted mistake, a third random edits. Wrong are: proved, and an execution
 does harm; refuted, and none of 130 executions does; not replayed, and one does. A proof that warns of a
-contested point at the line of the harm is ``contested``, one that names another box of a tensor map
+contested point at the line of the harm is ``contested``; it is ``warned`` where harm comes only after what
+the reader warns of at such a line. One that names another box of a tensor map is
 ``other box`` if executions with that box do no harm. Disagreements go to ``--save`` with their facts,
 shrunk by ``--shrink``. What is unknown is counted by its reason.
 """
@@ -15,6 +17,7 @@ shrunk by ``--shrink``. What is unknown is counted by its reason.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import re
 import sys
@@ -35,6 +38,10 @@ from tests.system.random_ptx.judge import judge, shrunk
 from tests.system.random_ptx.writer import Program
 
 CHUNK = 5
+#: A set and seeds of it.
+Chunk = tuple[str, range]
+#: Of which sets ``every`` takes five programs in turn.
+EVERY = ("all", "engines", "all", "lanes", "all", "values", "engines", "strong", "all", "arrays", "all")
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,7 @@ class Row:
     kind: str
     harm: str
     seconds: float
+    set: str
 
 
 def run(seed: int, set_: str, seconds: float) -> Row:
@@ -59,14 +67,27 @@ def run(seed: int, set_: str, seconds: float) -> Row:
     except Exception as e:  # a crash of either side is a finding, with its place
         at = traceback.extract_tb(e.__traceback__)[-1]
         kind = f"crash: {type(e).__name__}: {e} ({Path(at.filename).name}:{at.lineno})"
-        return Row(seed, p.family, p.mistake, "crash", "", kind, "", time.perf_counter() - begin)
-    return Row(
-        seed, p.family, p.mistake, j.verdict, j.reason, j.kind, str(j.harm or ""), time.perf_counter() - begin
-    )  # fmt: skip
+        return Row(seed, p.family, p.mistake, "crash", "", kind, "", time.perf_counter() - begin, set_)
+    took = time.perf_counter() - begin
+    return Row(seed, p.family, p.mistake, j.verdict, j.reason, j.kind, str(j.harm or ""), took, set_)
 
 
-def run_many(seeds: list[int], set_: str, seconds: float) -> list[Row]:
+def run_many(chunk: Chunk, seconds: float) -> list[Row]:
+    set_, seeds = chunk
     return [run(s, set_, seconds) for s in seeds]
+
+
+def chunks_of(set_: str, seeds: range) -> list[Chunk]:
+    """The work in pieces; of ``every`` set in turn."""
+    pieces = [seeds[i : i + CHUNK] for i in range(0, len(seeds), CHUNK)]
+    return [(EVERY[n % len(EVERY)] if set_ == "every" else set_, piece) for n, piece in enumerate(pieces)]
+
+
+def warmed() -> None:
+    """What each process would import and build for itself is there before they part."""
+    judge(program(0), 20.0)
+    gc.collect()
+    gc.freeze()
 
 
 def disagrees(row: Row) -> bool:
@@ -88,11 +109,12 @@ def summary(rows: list[Row]) -> dict[str, Any]:
         "verdicts": counted(lambda r: r.verdict),
         "kinds": counted(lambda r: r.kind),
         "right programs": dict(Counter(r.verdict for r in rows if not r.mistake)),
+        "sets": counted(lambda r: r.set),
         "families": counted(lambda r: r.family),
         "unknown by cause": dict(
             Counter(cause(r.reason) for r in rows if r.verdict == "unknown").most_common(30)
         ),
-        "seeds of unknown": [r.seed for r in rows if r.verdict == "unknown"],
+        "seeds of unknown": [f"{r.set} {r.seed}" for r in rows if r.verdict == "unknown"],
         "disagreements": [vars(r) for r in rows if disagrees(r)],
         "seconds per program": round(sum(r.seconds for r in rows) / max(len(rows), 1), 3),
     }
@@ -113,7 +135,7 @@ def save(p: Program, row: Row, where: Path, shrinks: bool) -> None:
     made = shrunk(p, row.kind) if shrinks else p
     head = f"// seed {row.seed}, family {row.family}: {row.mistake or 'right'}\n"
     head += f"// checker: {row.verdict} {row.reason}\n// second reader: {row.harm or 'no harm'}\n"
-    path = where / f"{row.seed}.ptx"
+    path = where / f"{row.set}_{row.seed}.ptx"
     path.write_text(head + made.text)
     given = made.facts
     facts = "\n".join(f"{k} = {toml(v)}" for k, v in given.items() if k != "params")
@@ -122,7 +144,7 @@ def save(p: Program, row: Row, where: Path, shrinks: bool) -> None:
 
 
 def judged(
-    work: Callable[[list[int]], list[Row]], chunks: list[list[int]], jobs: int, seconds: float | None
+    work: Callable[[Chunk], list[Row]], chunks: list[Chunk], jobs: int, seconds: float | None
 ) -> Iterator[list[Row]]:
     """The rows of each chunk as it ends; after so many seconds those that are not done are left."""
     pool = ProcessPoolExecutor(jobs)
@@ -145,7 +167,7 @@ def main() -> None:
     )
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--set", choices=[*SETS, "all"], default="protocols", help="which families")
+    parser.add_argument("--set", choices=[*SETS, "all", "every"], default="protocols", help="which families")
     parser.add_argument("--each", type=float, default=20.0, help="seconds of the checker for one program")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=0.0, help="stop after this many seconds")
@@ -154,11 +176,10 @@ def main() -> None:
     parser.add_argument("--shrink", action="store_true")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
-    seeds = list(range(args.first, args.first + args.count))
-    chunks = [seeds[i : i + CHUNK] for i in range(0, len(seeds), CHUNK)]
+    chunks = chunks_of(args.set, range(args.first, args.first + args.count))
     rows: list[Row] = []
-    work = partial(run_many, set_=args.set, seconds=args.each)
-    for some in judged(work, chunks, args.jobs, args.seconds or None):
+    warmed()
+    for some in judged(partial(run_many, seconds=args.each), chunks, args.jobs, args.seconds or None):
         rows += some
         if args.rows:
             with args.rows.open("a") as kept:
@@ -166,7 +187,7 @@ def main() -> None:
         for row in filter(disagrees, some):
             print(vars(row), flush=True)
             if args.save:
-                save(program(row.seed, args.set), row, args.save, args.shrink)
+                save(program(row.seed, row.set), row, args.save, args.shrink)
     found = summary(rows)
     print(json.dumps({k: v for k, v in found.items() if k != "disagreements"}, indent=1))
     if args.out:

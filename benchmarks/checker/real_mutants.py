@@ -9,8 +9,9 @@ changed, or the comparison or the constant of an integer instruction. Kernels ar
 generator of the real corpus in turn, mutations at random; a seed names all of them. Each mutant is checked
 for the launch facts of its kernel, with the replay. What is proved is executed by the second reader on
 launches that its facts allow; where one does harm, so is the kernel without the mutation (``without_it``:
-it does the same). Rows of the result file: proofs, with what executions showed, and refutations that were
-not replayed.
+it does the same). ``warned``: the report warns of a contested point at the line of the
+harm. Neither counts as a wrong proof. Rows of the result file: proofs, with what executions showed, and
+refutations that were not replayed.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -320,6 +321,9 @@ def judged(path: Path, facts_file: Path) -> dict[str, Any]:
         except OutOfBudgetError:
             ran = Confirmed(None, "", 0, f"more than {READER:.0f} s")
         row |= {"executed": str(ran.harm) if ran.harm else "", "ended": ran.ended, "why": ran.why}
+        if ran.harm is not None:
+            contested = {d.span.line for d in report.diagnostics if d.contested}
+            row |= {"harm": f"{ran.harm.kind} {ran.harm.detail}", "warned": ran.harm.where.line in contested}
         row["warnings"] = sorted({f"{d.rule} {d.contested or ''}" for d in report.diagnostics})
     row["reader_seconds"] = round(time.process_time() - begin, 2)
     return row
@@ -368,9 +372,15 @@ def _row(mutant: Mutant, kernel: Kernel, ends: float) -> dict[str, Any]:
         return head | {"verdict": "not run"}
     found = apart(mutant, kernel.facts("exact"))
     if found.get("executed"):
-        before = apart(replace(mutant, text=kernel.ptx.read_text()), kernel.facts("exact"))
-        found["without_it"] = before.get("executed") == found["executed"]
+        found["without_it"] = _unmutated(kernel) == found["harm"]
     return head | found
+
+
+@cache
+def _unmutated(kernel: Kernel) -> str:
+    """The harm that executions of a proved kernel without a mutation do. A mutation may move its line."""
+    text = kernel.ptx.read_text()
+    return str(apart(Mutant(kernel.label, "", 0, "", "", text), kernel.facts("exact")).get("harm", ""))
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -382,6 +392,7 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     refuted = [r for r in done if r["verdict"] == "refuted"]
     proved = [r for r in done if r["verdict"] == "proved"]
     harmful = [r for r in proved if r.get("executed")]
+    warned = [r for r in harmful if r["warned"] and not r["without_it"]]
     return {
         "mutants": len(done),
         "kernels": len({r["kernel"] for r in done}),
@@ -396,6 +407,7 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
             "executed without harm": len(proved) - len(harmful),
             "harm": len(harmful),
             "harm that the kernel without the mutation does": sum(r["without_it"] for r in harmful),
+            "harm that a warning at its line names": len(warned),
         },
         "proved by kind": counted("kind", proved),
         "unknown by reason": counted("kind_of_reason", [r for r in done if r["verdict"] == "unknown"]),

@@ -205,9 +205,12 @@ def told(
 
 
 def _points(record: dict[str, Any]) -> list[dict[str, Any]]:
-    """The points of a file that have launches, each with its card."""
-    card = record.get("card", "H200")
-    return [{"card": card, **p} for p in record["points"] if p.get("schedules")]
+    """The points of a file that have launches, each with its card. No tree gives the time of clusters."""
+    card, found = record.get("card", "H200"), list[dict[str, Any]]()
+    for p in record["points"]:
+        alone = {n: s for n, s in p.get("schedules", {}).items() if not s.get("cluster")}
+        found += [{"card": card, **p, "schedules": alone}] if alone else []
+    return found
 
 
 def main() -> None:

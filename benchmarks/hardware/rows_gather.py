@@ -1,7 +1,8 @@
 """Many launches of fusions of rows of random widths on a Hopper GPU, for the model of their time: not proved.
 
     python benchmarks/hardware/rows_gather.py --seed N --out FILE [--arms 20] [--seconds 190]
-        [--short | --aligned | --ragged | --wide | --between | --narrow | --clusters | --twins]
+        [--short | --aligned | --ragged | --wide | --between | --narrow | --clusters | --few | --twins]
+        [--only "CASE DTYPE WIDTH; ..."]
 
 The points of a seed (``rows_random.points``): the first 90, and of those behind them 50 of fewer than 1100
 elements and 20 of more than 16384. Of a point's arms four in ten are what the model ranks first, three what
@@ -17,7 +18,10 @@ among them all. With ``--between`` points have 256 to 65536 elements; half of th
 of 3, 5, 6, 7 or more warps, no power of two. With ``--narrow`` points are norms of 440 to 1100 elements;
 beside what the model ranks first, arms are rows in fewer lanes, and blocks that take rows in turn and keep
 operands in registers, drawn by lot. With ``--clusters`` points have 12288 to 131072 elements, and beside what
-the model ranks first blocks of a cluster share a row.
+the model ranks first blocks of a cluster share a row. With ``--few`` one or two rows are under way on an SM:
+rows that are written, of which 48 to 520 KB are read and written; arms are what the model ranks first, rows
+in registers by other numbers of warps and blocks, and clusters, drawn by lot. ``--only`` names points, whose
+arms are the whole menu, as many as asked.
 
 Kernels are compiled, compared with eager torch and timed, in an experiment that asks for no proof: what a
 call runs is proved at the call.
@@ -333,17 +337,76 @@ CLUSTER_GRIDS: tuple[tuple[Literal["tiles", "persistent"], Literal["reload", "re
 )  # fmt: skip
 
 
+#: Of rows that are alone on an SM, or nearly: points, bytes of one that are moved, elements of a thread, the
+#: share of lanes that have some, warps, and clusters with their warps and blocks.
+FEW_POINTS, FEW_BYTES, FEW_HELD, FEW_FILLED, FEW_WARPS = 90, (48e3, 520e3), (8, 48), 0.8, (8, 32)
+FEW_CLUSTERS = ((2, 8, 3), (2, 16, 1), (2, 16, 2), (2, 32, 1), (4, 8, 2), (4, 8, 3), (4, 16, 1), (4, 16, 2))
+
+
+def few_points(seed: int) -> list[Point]:
+    """Points by the logarithm of bytes that a row moves; four in five are multiples of 64, half have two
+    inputs."""
+    g, found = random.Random(seed), list[Point]()
+    writing = [c for c in rows_random.CASES if "norm" in c or "softmax" in c]
+    several = [c for c in writing if "+" in c]
+    while len(found) < FEW_POINTS:
+        case, dtype = g.choice(several if g.random() < 0.4 else writing), g.choice(("bf16", "f16", "f32"))
+        size = math.exp(g.uniform(*map(math.log, FEW_BYTES)))
+        width = int(size / (4 if "+" in case else 2) / (4 if dtype == "f32" else 2))
+        width = g.choice((width | 1, *(-(-width // 64) * 64,) * 4))
+        if width not in row_menu.MEASURED:
+            found.append({"case": case, "dtype": dtype, "width": width})
+    return found
+
+
+def few_arms(p: Point, count: int, g: random.Random) -> list[tuple[RowSchedule, dict[str, Any]]]:
+    """What the model ranks first, half of the arms; then rows in registers, and clusters, by lot."""
+    width = p["width"]
+    vector, plain = 4 if p["dtype"] == "f32" else 8, RowSchedule(stream="no", reread="no", source="direct")
+    peel: Literal["yes", "no"] = "yes" if width % vector else "no"
+    warps = {
+        w
+        for each in range(1, FEW_HELD[1] // vector + 1)
+        if FEW_WARPS[0] <= (w := -(-width // (vector * 32 * each))) <= FEW_WARPS[1]
+        if FEW_HELD[0] <= each * vector and width >= FEW_FILLED * w * 32 * each * vector
+    }
+    forms = [
+        dataclasses.replace(plain, warps=w, blocks_per_sm=b, peel=peel)
+        for w in sorted({*warps, 16, 32})
+        for b in (1, 2, 3, 4)
+        if b * w <= 48
+    ]
+    forms += [
+        dataclasses.replace(plain, cluster=c, warps=w, blocks_per_sm=b)
+        for c, w, b in FEW_CLUSTERS
+        if FEW_HELD[0] <= width / (c * w * LANES) <= FEW_HELD[1]
+    ]
+    return beside_first(p, count, g, forms, count // 2)
+
+
 def beside_first(
-    p: Point, count: int, g: random.Random, forms: list[RowSchedule]
+    p: Point, count: int, g: random.Random, forms: list[RowSchedule], first: int = 0
 ) -> list[tuple[RowSchedule, dict[str, Any]]]:
-    """What the model ranks first, a fifth of the arms; the others of these forms, drawn by lot."""
+    """What the model ranks first, so many or a fifth of the arms; the others of these forms, drawn by lot."""
     fusion, width = fusion_of(p["case"], p["dtype"]), p["width"]
-    some = row_menu.ranked(fusion, width)[: max(1, count // 5)]
+    some = row_menu.ranked(fusion, width)[: first or max(1, count // 5)]
     some += g.sample(forms, len(forms))
     some = [dataclasses.replace(s, cache="kept") if row_menu.leaves_last(fusion, s) else s for s in some]
     fitted = [(s, row_menu.done(fusion, s, width)) for s in some]
     fields = (*FIELDS, "stream", "grid", "cluster")
-    return [(s, {f: getattr(x, f) for f in fields}) for s, x in fitted if x is not None][:count]
+    found = [(s, {f: getattr(x, f) for f in fields}) for s, x in fitted if x is not None]
+    return [x for n, x in enumerate(found) if all(x[1] != y[1] for y in found[:n])][:count]
+
+
+def named(text: str) -> list[Point]:
+    """Points as text: ``add+rmsnorm f32 11264; softmax bf16 900``."""
+    each = [part.split() for part in text.split(";") if part.strip()]
+    return [{"case": c, "dtype": d, "width": int(w)} for c, d, w in each]
+
+
+def whole_menu(p: Point, count: int, g: random.Random) -> list[tuple[RowSchedule, dict[str, Any]]]:
+    """What the model ranks first of the menu, as much as is asked."""
+    return beside_first(p, count, g, [], count)
 
 
 def made(p: Point, schedule: RowSchedule) -> CompiledKernel:
@@ -406,6 +469,8 @@ def main() -> None:
     parser.add_argument("--between", action="store_true")
     parser.add_argument("--narrow", action="store_true")
     parser.add_argument("--clusters", action="store_true")
+    parser.add_argument("--few", action="store_true")
+    parser.add_argument("--only", default="")
     parser.add_argument("--out", type=Path, required=True)
     o = parser.parse_args()
     import torch  # type: ignore[import-not-found, unused-ignore]
@@ -418,6 +483,8 @@ def main() -> None:
     pool = multiprocessing.get_context("spawn").Pool(max(1, len(os.sched_getaffinity(0)) - 1))
     jobs = []
     kinds = (
+        (bool(o.only), lambda _: named(o.only), whole_menu),
+        (o.few, few_points, few_arms),
         (o.narrow, narrow_points, narrow_arms),
         (o.clusters, cluster_points, cluster_arms),
         (o.between, between_points, between_arms),

@@ -161,7 +161,8 @@ class CheckTask:
     """One entry under check: what is launched, what is abstracted, and what decides.
 
     ``boxes`` alone changes: what one attempt infers of tensor maps serves the next. None: none is inferred.
-    ``each_lane``: where it matters which lane is elected, each is tried.
+    ``each_lane``: where it matters which lane is elected, each is tried. ``second_layout``: shared variables
+    lie where they do in the second layout (``frontends/ptx/exec/second_layout.py``).
     """
 
     code: EntryCode
@@ -171,6 +172,7 @@ class CheckTask:
     hash: str
     boxes: InferredBoxes | None = None
     each_lane: bool = False
+    second_layout: bool = False
 
     @property
     def module(self) -> Module:
@@ -229,6 +231,7 @@ def compiled(k: CheckTask) -> tuple[Launch, Program]:
         inside_arrays=inside,
         kept_inside=kept,
         sized=k.abstraction.parameters_as_data,
+        second_layout=k.second_layout,
     )
     return (launch if k.boxes is None else with_boxes(launch, k.boxes.latest.facts())), k.code.program
 

@@ -40,8 +40,9 @@ FITTED: tuple[tuple[int, int, tuple[int, int] | None, int, int], ...] = (
     (64, 1, None, 2, 128), (128, 1, HALF, 2, 128),
 )  # fmt: skip
 MOST_FITTING = 5
-#: The narrowest of several side by side; columns of a panel of B where it lies across K.
-LEAST_FITTED, PANEL = 40, 64
+#: The narrowest of several side by side; columns of a panel of B where it lies across K, and how many times
+#: the panels that there are tiles may bring.
+LEAST_FITTED, PANEL, MOST_BROUGHT = 40, 64, 1.15
 #: Turns of blocks that tiles fill with the widths that are fitted to the SMs, and steps of a tile at least:
 #: K of 1024. Below they lose more than they gain (docs/choice.md), and where B lies across K, as neighbours
 #: bring panels of 64 columns twice.
@@ -199,14 +200,20 @@ def _kinds(problem: Problem) -> list[tuple[bool, Problem]]:
 def fitting(columns: int, *, along_n: bool = False) -> tuple[int, ...]:
     """Widths of tiles, a few of which cover so many columns almost without a rest.
 
-    ``along_n``: B is read in panels of 64 columns. Where these cover N, widths that divide a panel otherwise
-    than in halves gain no columns, and neighbours read panels twice. Example: an H200 takes 25.6 us for
-    4736 x 512 x 2240 so, in five tiles of 104 columns, where cuBLAS takes 18.8.
+    ``along_n``: B is read in panels of 64 columns. Widths that divide a panel otherwise than in halves have
+    neighbours that bring the same panel. They are left out where panels cover N, for they gain no columns,
+    and where they bring many more panels than there are. Example: an H200 takes 25.6 us for 4736 x 512 x 2240
+    so, in five tiles of 104 columns, where cuBLAS takes 18.8.
     """
     by_count = {count: -(-columns // (count * 8)) * 8 for count in range(1, MOST_FITTING + 1)}
     found = {n for count, n in by_count.items() if n <= 256 and (count == 1 or n >= LEAST_FITTED)}
-    divides = along_n and columns % PANEL == 0
-    return tuple(sorted(n for n in found if not divides or n % (PANEL // 2) == 0))
+    return tuple(sorted(n for n in found if not along_n or _few_panels(columns, n)))
+
+
+def _few_panels(columns: int, width: int) -> bool:
+    """Whether tiles divide panels in halves at most, or bring few of them twice where the last has a rest."""
+    brought, there = -(-columns // width) * -(-width // PANEL), -(-columns // PANEL)
+    return width % (PANEL // 2) == 0 or (columns % PANEL != 0 and brought < MOST_BROUGHT * there)
 
 
 def filling(rows: int, columns: int, multiprocessors: int) -> tuple[tuple[int, int, int], ...]:

@@ -13,7 +13,17 @@ from syncverify.codegen.cache import Cache
 from syncverify.gate.matmul import Matmul
 from syncverify.matmul import Schedule, product
 from syncverify.matmul.cards import CARDS, H100, H200, Card, card_of
-from syncverify.matmul.choose import candidates, choose, filling, forms, menu, predicted, proved_soon, ranked
+from syncverify.matmul.choose import (
+    candidates,
+    choose,
+    filling,
+    fitting,
+    forms,
+    menu,
+    predicted,
+    proved_soon,
+    ranked,
+)
 from syncverify.matmul.cost import Facts, Processors, counted, crossing, tile_name
 from syncverify.matmul.estimate import COLUMNS, Launch, columns, estimated, formula, table
 from syncverify.matmul.lower import stages_of
@@ -124,12 +134,21 @@ def test_tiles_are_fitted_to_few_columns() -> None:
     ("layout", "columns", "parts"),
     [("MN", 512, False), ("KN", 512, False), ("MK", 512, True), ("KK", 512, True), ("MN", 520, True)],
 )
-def test_panels_of_b_are_divided_where_that_saves_columns_alone(
+def test_panels_of_b_are_divided_where_tiles_bring_few_of_them_twice(
     layout: str, columns: int, parts: bool
 ) -> None:
     """Where B lies across K it is read in panels of 64 columns, and neighbours would read them twice."""
     found = menu(product(layout=layout), sizes(4736, columns, 2240))
     assert any(s.tile_n == 104 for s in found if not s.by_columns) is parts
+
+
+@pytest.mark.parametrize(
+    ("columns", "width", "may"), [(784, 200, False), (280, 144, False), (448, 112, False), (392, 200, True)]
+)
+def test_widths_bring_few_panels_more_than_there_are(columns: int, width: int, may: bool) -> None:
+    """784 columns have 13 panels. Four tiles of 200 bring four each, so 16."""
+    assert width in fitting(columns)
+    assert (width in fitting(columns, along_n=True)) is may
 
 
 def test_kernels_of_one_schedule_are_shared() -> None:

@@ -54,7 +54,13 @@ def members(c: Context, operand: Operand, what: str, then: Callable[[Fragment], 
                 if (bits_to_lanes(other[1]) & f.mask).any():
                     both = f"{mask:#x} and {other[1]:#x}"
                     raise m.undefined(f, f"lanes that name each other give the masks {both}", what)
-        return m.gather(f, bits_to_lanes(mask) & f.warp.live, then, Meeting(what, mask))
+        return m.gather(f, bits_to_lanes(mask) & f.warp.live, meet, Meeting(what, mask))
+
+    def meet(f: Fragment) -> Next:
+        gone = ~f.warp.live
+        if gone.any() and (bits_to_lanes(int(f.R[slot][int(np.argmax(f.mask))])) & gone).any():
+            f.warp.machine.warn(f, "the member mask names lanes that have left")
+        return then(f)
 
     return run
 

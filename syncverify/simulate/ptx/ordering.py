@@ -36,9 +36,10 @@ class Release:
     by: int
     scope: int
 
-    def covers(self, earlier: Release) -> bool:
-        """Whether who synchronizes with this one learns all that an earlier release would tell."""
-        if earlier.by != self.by or earlier.scope > self.scope:
+    def covers(self, earlier: Release, threads: int) -> bool:
+        """Whether who synchronizes with this one learns all that an earlier release would tell; ``threads``:
+        of a block. Whose scope has a thread of a block has all of that block."""
+        if earlier.by // threads != self.by // threads or earlier.scope > self.scope:
             return False
         n = earlier.clock.shape[1]
         return n <= self.clock.shape[1] and bool((earlier.clock <= self.clock[:, :n]).all())
@@ -70,7 +71,9 @@ def read_flags(m: Machine, f: Fragment, part: Part, acquires: bool, scope: int) 
             if acquires:
                 m.acquire(slice(thread, thread + 1), left.clock)
             else:
-                m.fence_acquire.setdefault(thread, []).append(left)
+                seen = m.fence_acquire.setdefault(thread, [])
+                if not any(x is left for x in seen):  # a relaxed poll reads one release many times
+                    seen.append(left)
     older.clear()
 
 
@@ -86,8 +89,9 @@ def write_flags(m: Machine, f: Fragment, part: Part, releases: bool, scope: int,
         elif scope:
             fenced = m.fence_release.get(thread, {})
             new = [Release(clock, thread, min(scope, s)) for s, clock in fenced.items()]
-        if new:  # a thread that spins on a lock leaves one release, not one for each try
-            left = (*(r for r in left if not any(x.covers(r) for x in new)), *new)
+        if new:  # threads that spin on a lock leave one release, not one for each try
+            threads = m.launch.threads
+            left = (*(r for r in left if not any(x.covers(r, threads) for x in new)), *new)
         if left:
             m.flags[key] = left
         elif not changes:

@@ -83,3 +83,10 @@ def test_bar_warp_sync_orders_lanes() -> None:
     assert (result(good) == LANE ^ 1).all()
     r = execute(good.replace("bar.warp.sync -1;", ""), buffer(np.zeros(32, np.uint32)))
     assert r.harm is not None and r.harm.kind is Kind.RACE
+
+
+@pytest.mark.parametrize(("mask", "warns"), [(-1, True), (0xFFFF, False)])
+def test_a_mask_of_lanes_that_have_left_is_a_warning(mask: int, warns: bool) -> None:
+    text = f"setp.gt.u32 %p1, %r1, 15;\n@%p1 exit;\nshfl.sync.idx.b32 %r9, %r1, 3, 31, {mask};\n"
+    r = execute(text + STORE, buffer(np.zeros(32, np.uint32)))
+    assert r.harm is None and any("have left" in said for _, said in r.warnings) == warns

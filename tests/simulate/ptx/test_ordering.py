@@ -21,10 +21,11 @@ def left(*epochs: int, by: int = 0, scope: str = "gpu") -> Release:
         (left(2, 3, 1), True),  # an operation has begun since
         (left(2, 3, scope="sys"), True),
         (left(2, 3, scope="cta"), False),  # other blocks learn from the earlier one alone
-        (left(2, 3, by=1), False),  # who shares a scope with one thread need not with the other
+        (left(2, 3, by=1), True),  # who shares a scope with one thread does with all of its block
+        (left(2, 3, by=2), False),  # and need not with one of another block
         (left(3, 1), False),  # a fence released this before
         (left(2), False),
     ],
 )
-def test_a_release_covers_what_the_same_thread_released_before(later: Release, covered: bool) -> None:
-    assert later.covers(left(2, 2)) == covered
+def test_a_release_covers_what_its_block_released_before(later: Release, covered: bool) -> None:
+    assert later.covers(left(2, 2), threads=2) == covered

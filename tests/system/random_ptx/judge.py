@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 import syncverify
+from syncverify.base.deadline import Guard, OutOfBudgetError, guarded
 from syncverify.base.diagnostics import Replayed
 from syncverify.base.reason import Cause, has
 from syncverify.base.source import InputError
@@ -27,7 +28,7 @@ from tests.system.random_ptx.writer import Held, Mapped, Open, Program
 SEEDS, MORE, FEW = 10, 120, 4
 STEPS = 60_000
 #: Seconds after which the executions of one program say no more.
-SECONDS = 30.0
+SECONDS = 20.0
 _BOX = re.compile(r"box of tensor map (\d+) is (\d+) bytes")
 #: The chance that a strong load reads an older value, where it may.
 LATENESS = 0.4
@@ -55,8 +56,8 @@ def verdict(p: Program, seconds: float = 20.0) -> tuple[str, str]:
 @dataclass(frozen=True)
 class Checked:
     """A verdict and its first finding or reason. ``seen``: the replay has seen the harm; ``told``: lines of
-    contested points and of places that are assumed to be inside; ``warns``: of words in no certain order,
-    and of blocks that store to one place.
+    contested points and of places that are assumed to be inside; ``warned``: of contested points alone;
+    ``warns``: of words in no certain order, and of blocks that store to one place.
     ``ends``: lines of loops that are assumed to end; ``unread``: those of accesses to global memory of which
     the report assumes that nobody reads what others write; ``boxes``: bytes that the report assumes of tensor
     maps, by their parameters."""
@@ -65,6 +66,7 @@ class Checked:
     shown: str
     seen: bool = False
     told: frozenset[int] = frozenset()
+    warned: frozenset[int] = frozenset()
     warns: bool = False
     ends: frozenset[int] = frozenset()
     unread: frozenset[int] = frozenset()
@@ -90,13 +92,14 @@ def _checked(p: Program, seconds: float) -> Checked:
     seen = report.replay is not None and report.replay.outcome is Replayed.REPRODUCED
     contested = frozenset(d.span.line for d in report.diagnostics if d.contested)
     contested |= {int(n) for a in report.assumptions for n in re.findall(r"line (\d+): where data says", a)}
+    warned = contested
     warns = any(d.rule in ("SV110", "SV111", "SV112") for d in report.diagnostics)
     warns |= any("which stays does not matter" in a for a in report.assumptions)
     ends = frozenset(int(n) for a in report.assumptions for n in re.findall(r"line (\d+): this loop ends", a))
     pairs = [n for a in report.assumptions if "no other" in a for n in re.findall(r"line (\d+)", a)]
     unread = frozenset(map(int, pairs))
     boxes = {int(m[1]): int(m[2]) for a in report.assumptions if (m := _BOX.match(a))}
-    return Checked(str(report.verdict), shown, seen, contested, warns, ends, unread, boxes)
+    return Checked(str(report.verdict), shown, seen, contested, warned, warns, ends, unread, boxes)
 
 
 def launch(p: Program, number: int = 0) -> Launch:
@@ -127,13 +130,29 @@ def launch(p: Program, number: int = 0) -> Launch:
     )  # fmt: skip
 
 
-def executed(p: Program, seeds: range, told: frozenset[int] = frozenset()) -> tuple[Harm | None, str]:
+def executed(
+    p: Program,
+    seeds: range,
+    told: frozenset[int] = frozenset(),
+    warned: frozenset[int] = frozenset(),
+) -> tuple[Harm | None, str]:
     """The first harm among executions; 'limit' if one did not end, 'cannot' for what is not known.
 
     ``told``: lines at which accesses are taken to stay inside their array; in launches where one does not
-    only harm at these lines counts, and as the last.
+    only harm at these lines counts, and as the last. ``warned``: lines of contested points of a report. Harm
+    after what the reader warns of at such a line comes last as well: it is 'warned' if no other is seen.
     """
-    limited, at_these = 0, None
+    try:
+        with guarded(Guard(SECONDS)):
+            return _executed(p, seeds, told, warned)
+    except OutOfBudgetError:
+        return None, "limit"
+
+
+def _executed(
+    p: Program, seeds: range, told: frozenset[int], warned: frozenset[int]
+) -> tuple[Harm | None, str]:
+    limited, at_these, after = 0, None, None
     ends = time.monotonic() + SECONDS
     module = parse(p.text)
     parts = [range(n, n + 2) for n in seeds[::2]] if p.is_open else [seeds]
@@ -142,6 +161,8 @@ def executed(p: Program, seeds: range, told: frozenset[int] = frozenset()) -> tu
             for r in sample(module, "k", launch(p, part.start // 2 if p.is_open else 0), part, limit=STEPS):
                 if r.harm is not None and _told(r.harm, told):
                     at_these = at_these or r.harm
+                elif r.harm is not None and any(line in warned for line, _ in r.warnings):
+                    after = after or r.harm
                 elif r.harm is not None and not _leaves(p, part.start // 2, told):
                     return r.harm, "harm"
                 limited += r.limit
@@ -151,6 +172,8 @@ def executed(p: Program, seeds: range, told: frozenset[int] = frozenset()) -> tu
         return None, f"cannot: {e}"
     if at_these is not None:
         return at_these, "harm"
+    if after is not None:
+        return after, "warned"
     return None, "limit" if limited else "none"
 
 
@@ -170,11 +193,24 @@ def _outside(p: Program, number: int) -> Iterator[Harm]:
 
 def _beside(p: Program) -> Harm | None:
     """An access that leaves its variable for another one, if executions show one."""
-    return next((harm for number in range(6 if p.is_open else 1) for harm in _outside(p, number)), None)
+    try:
+        with guarded(Guard(SECONDS)):
+            numbers = range(6 if p.is_open else 1)
+            return next((harm for number in numbers for harm in _outside(p, number)), None)
+    except OutOfBudgetError:
+        return None
 
 
 def differs(p: Program, executions: int = 24) -> str:
     """How executions of one launch end with different buffers: lanes part, strong loads read older values."""
+    try:
+        with guarded(Guard(SECONDS)):
+            return _differs(p, executions)
+    except OutOfBudgetError:
+        return ""
+
+
+def _differs(p: Program, executions: int) -> str:
     module = parse(p.text)
     words = re.compile(r"\b(ld|st|atom|red)\b.*shared")
     lines = frozenset(n for n, line in enumerate(p.text.splitlines(), 1) if words.search(line))
@@ -205,7 +241,8 @@ def judge(p: Program, seconds: float = 20.0) -> Judged:
     if found.seen and not inferred and not p.of_host:
         return Judged(said, why, None, "agree")
     seeds = FEW if said == "unknown" else SEEDS
-    harm, how = executed(p, range(seeds), contested if said == "proved" else frozenset())
+    given = (contested, found.warned) if said == "proved" else (frozenset[int](), frozenset[int]())
+    harm, how = executed(p, range(seeds), *given)
     if said == "not replayed" and p.outcome and how == "none" and differs(p):
         return Judged(said, why, None, "unknown, ends differ")  # strong accesses in no order are no harm
     if said in ("refuted", "not replayed") and harm is None and how == "none":
@@ -220,6 +257,8 @@ def judge(p: Program, seconds: float = 20.0) -> Judged:
         kind = "outside of global memory"  # which the checker does not follow
     elif said == "proved" and harm is not None and _told(harm, contested):
         kind = "contested"  # a warning or an assumption tells of it
+    elif said == "proved" and how == "warned":
+        kind = "warned"  # it follows from what both sides warn of at one line
     elif said == "proved" and harm is not None and (other := _with_boxes(p, found.boxes)) != p:
         harmed, how = executed(other, range(SEEDS))
         kind = "other box" if how == "none" else "wrong proof"  # the report assumes by name another box

@@ -168,6 +168,15 @@ def test_an_assumed_box_is_judged_by_executions_with_it(monkeypatch: pytest.Monk
     assert judge(made).kind == "wrong proof"
 
 
+def test_harm_that_follows_from_a_warning_of_both_sides_is_warned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A vote names lanes that have left, and lanes shuffle by what it gave: the harm is 56 lines further."""
+    made = program(96_032_829_300_420, "values")
+    for lines, kind in (({33}, "warned"), ({34}, "wrong proof")):
+        said = Checked("proved", "", warned=frozenset(lines))
+        monkeypatch.setattr("tests.system.random_ptx.judge._checked", lambda *_, said=said: said)
+        assert judge(made).kind == kind
+
+
 def test_a_length_that_is_written_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread writes the word that its block turns by, if every loaded word were taken to stay."""
     made = lengths(Writer(4, "a thread writes the length"))

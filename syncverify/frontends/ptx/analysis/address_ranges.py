@@ -171,9 +171,9 @@ class AddressRanges:
         """What a version of a register may be, wherever it is read."""
         return self._version(v)
 
-    def operand(self, x: Operand, k: int) -> Known:
-        """What an operand may be where an instruction reads it."""
-        return self._of(x, k)
+    def operand(self, x: Operand, k: int, bounds: Bounds = NOTHING) -> Known:
+        """What an operand may be where an instruction reads it; ``bounds``: what is known of others."""
+        return self._of(x, k, bounds)
 
     def _ranks(self, x: Operand, k: int) -> tuple[Known, ...]:
         """The ranks that the ``mapa`` of an address may name."""

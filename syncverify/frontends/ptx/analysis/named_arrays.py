@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.isa.accesses import touches
+from syncverify.frontends.ptx.isa.addresses import GENERIC
 from syncverify.frontends.ptx.syntax.nodes import Imm, Mem, Operand, Reg, Sym, Vector
 from syncverify.frontends.ptx.syntax.operands import sources
 
@@ -45,22 +47,27 @@ class NamedArrays:
         names = set() if place is None else self._names(place.base, k)
         return None if len(names) != 1 or _OTHER in names else names.pop()
 
-    def is_open(self, k: int) -> bool:
-        """Whether it is open which variable some address of an instruction is in: there is a choice among
-        some, or it says that it is in shared memory, and the text does not say where."""
-        i = self.flow.body[k]
-        shared = "global" not in i.mods and any(m.split("::")[0] == "shared" for m in i.mods)
-        places = [x for x in i.operands if isinstance(x, Mem)]
-        return any(
-            len(names - {_OTHER}) > 1 or (shared and _OTHER in names)
-            for names in (self._names(x.base, k) for x in places)
-        )
+    def left_open(self, k: int) -> frozenset[str]:
+        """The variables of which some address of an instruction may be a place, where it is open in which one
+        it is: there is a choice, or it may be in shared memory, and the text does not say where."""
+        found = set[str]()
+        for t in touches(self.flow.body[k]):
+            names = self._names(t.at.base, k)
+            if _OTHER in names and t.use and _may_be_shared(t.space):
+                return frozenset(self.sizes)
+            found |= names - {_OTHER} if len(names - {_OTHER}) > 1 else set()
+        return frozenset(found)
 
     def several(self, k: int) -> frozenset[str]:
         """The variables one of which an access is in, if there is a choice among them alone."""
         place = self._place(k, 0)
         names = set() if place is None else self._names(place.base, k)
         return frozenset() if len(names) < 2 or _OTHER in names else frozenset(names)
+
+    def whose(self, x: Operand, k: int) -> frozenset[str]:
+        """The variables in one of which a value is a place; none where it may be something else."""
+        names = self._names(x, k)
+        return frozenset() if _OTHER in names else frozenset(names)
 
     def behind(self, x: Operand, k: int) -> str | None:
         """The one variable whose place goes into a value before an instruction, whatever is computed of it.
@@ -145,10 +152,10 @@ class NamedArrays:
         chosen = tuple(i.operands[n] for n in _KEEPS[i.op])
         if i.op in ("mov", "cvt", "cvta", "selp"):
             return chosen
-        placed = tuple(x for x in i.operands[1:] if self._holds(x, k))
+        placed = tuple(x for x in i.operands[1:] if self.holds(x, k))
         return placed if len(placed) == 1 and placed[0] in chosen else other
 
-    def _holds(self, x: Operand, k: int) -> bool:
+    def holds(self, x: Operand, k: int) -> bool:
         """Whether a value may be computed of the place of a shared variable."""
         if isinstance(x, Sym):
             return x.name in self.sizes
@@ -198,6 +205,10 @@ class NamedArrays:
             more += {"add": added, "sub": -added}.get(i.op, 0)
             x = self._handed_on(v, k)[0]
         return more + x.offset if isinstance(x, Sym) else None
+
+
+def _may_be_shared(space: str) -> bool:
+    return space == GENERIC or space.partition("::")[0] == "shared"
 
 
 def _parts(x: Operand) -> tuple[Operand, ...]:

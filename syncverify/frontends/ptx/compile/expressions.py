@@ -225,9 +225,6 @@ class Expressions(Arithmetic):
             return self._one(i, f"in_window({inside})" if WINDOWS[space] == WINDOWS["shared"] else inside)
         return self._one(i, f"{text} + {WINDOWS[space] << WINDOW}")
 
-    def op_isspacep(self, i: Instr) -> list[tuple[str, str]]:
-        return self._one(i, f"equal({self.text(i.operands[1])} >> {WINDOW}, {WINDOWS.get(i.mods[0], 0)}) & 1")
-
     def op_mapa(self, i: Instr) -> list[tuple[str, str]]:
         bits = width(i.mods[-1])
         keep = ((1 << bits) - 1) ^ (0xFF << RANK)

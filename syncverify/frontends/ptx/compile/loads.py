@@ -88,6 +88,12 @@ class Values(Text):
         elif i.op == "st":
             self._store(k, i)
             return
+        if i.op == "isspacep":
+            answer = self.p.space_answer(k)
+            yield from (
+                (name, self._unknown(k) if answer is None else str(int(answer))) for name in results(i)
+            )
+            return
         if i.op == "call" or k in self.p.behind_data:
             for name in results(i):
                 yield name, self._unknown(k)

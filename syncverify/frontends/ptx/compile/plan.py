@@ -18,6 +18,7 @@ from syncverify.frontends.ptx.analysis.address_ranges import (
 from syncverify.frontends.ptx.analysis.array_places import OUTSIDE_SHARED, ArrayPlace, array_places
 from syncverify.frontends.ptx.analysis.atomic_counters import adds_one, counting, loads_word, unwritten
 from syncverify.frontends.ptx.analysis.block_groups import BlockGroups, without_address
+from syncverify.frontends.ptx.analysis.chosen_arrays import ChosenArrays
 from syncverify.frontends.ptx.analysis.collectives import Collectives, is_collective
 from syncverify.frontends.ptx.analysis.conditional_lengths import Lengths, chosen_lengths
 from syncverify.frontends.ptx.analysis.copy_addresses import (
@@ -36,6 +37,7 @@ from syncverify.frontends.ptx.analysis.early_returns import early_returns
 from syncverify.frontends.ptx.analysis.external_releases import exchanged, released_unseen
 from syncverify.frontends.ptx.analysis.foreign_addresses import foreign_addresses
 from syncverify.frontends.ptx.analysis.handover_detection import HandOver, hand_over
+from syncverify.frontends.ptx.analysis.interval_rules import Interval
 from syncverify.frontends.ptx.analysis.iteration_havoc import (
     KEPT,
     HavocLoop,
@@ -58,6 +60,7 @@ from syncverify.frontends.ptx.analysis.shared_polls import NO_TURNS, shared_flag
 from syncverify.frontends.ptx.analysis.shared_turns import shared_turns
 from syncverify.frontends.ptx.analysis.slice import Slice, slice_of
 from syncverify.frontends.ptx.analysis.slots import OF_RANKS, Slot, Slots
+from syncverify.frontends.ptx.analysis.space_tests import space_answer
 from syncverify.frontends.ptx.analysis.strong_words import strong_words
 from syncverify.frontends.ptx.analysis.uniform_values import common_values
 from syncverify.frontends.ptx.analysis.uniformity import EVERY, THREADS, Uniformity
@@ -604,6 +607,20 @@ class Plan:
 
         return of
 
+    def into_arrays(
+        self, block: Sequence[int], shared: Mapping[str, int]
+    ) -> Callable[[int, int], Mapping[str, Interval] | None]:
+        """By the site of an access to shared memory and the warp, how far into which variables it leads."""
+        named = NamedArrays(self.flow, dict.fromkeys(shared, 1 << RANK))
+
+        @cache
+        def of(site: int, warp: int) -> Mapping[str, Interval] | None:
+            k = self._instruction(site)
+            ranges = AddressRanges(self.flow, shared, block, warp_of(warp, block))
+            return None if k is None else ChosenArrays(named, ranges).of(k)
+
+        return of
+
     def lowest(self, shared: Mapping[str, int]) -> Callable[[int], int | None]:
         """By the site of an access to shared memory the least that its place may be."""
         found = LowestPlaces(self.flow, shared)
@@ -645,13 +662,29 @@ class Plan:
     def room_for_arrays(self) -> int:
         """Over how many bytes shared variables are spread, where the text leaves open which of them some
         address is in; 0 where it does not. A matrix descriptor names fewer than an address."""
-        variables = (*self.function.variables, *self.module.variables)
-        sizes = {v.name: 1 << RANK for v in variables if v.space == "shared"}
-        named = NamedArrays(self.flow, sizes)
-        reached = (k for k in range(len(self.body)) if self.flow.block_of[k] in self.flow.reached)
-        if len(sizes) < 2 or not any(map(named.is_open, reached)):
+        if not self.open_arrays:
             return 0
         return ADDRESS + 1 << 4 if any(i.op == "wgmma" for i in self.body) else 1 << RANK
+
+    @cached_property
+    def open_arrays(self) -> frozenset[str]:
+        """The shared variables that an address may name which may be in several. A matrix may be in any of
+        them where memory, or more than one, is behind its descriptor."""
+        variables = (*self.function.variables, *self.module.variables)
+        sizes = {v.name: 1 << RANK for v in variables if v.space == "shared"}
+        if len(sizes) < 2:
+            return frozenset()
+        named = NamedArrays(self.flow, sizes)
+        reached = [k for k in range(len(self.body)) if self.flow.block_of[k] in self.flow.reached]
+        matrices = ((descriptor(self.body[k], which), k) for k in reached for which in range(2))
+        if any(x is not None and named.behind(x, k) is None for x, k in matrices):
+            return frozenset(sizes)
+        return frozenset().union(*map(named.left_open, reached))
+
+    def space_answer(self, k: int) -> bool | None:
+        """What an ``isspacep`` answers; None where that is not known."""
+        variables = (*self.function.params, *self.function.variables, *self.module.variables)
+        return space_answer(self.flow, k, variables)
 
     def strong_words(self, block: Sequence[int]) -> dict[int, StrongWord]:
         """By site, the strong loads and stores of shared memory whose values are used."""

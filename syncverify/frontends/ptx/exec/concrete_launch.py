@@ -51,6 +51,7 @@ class Launch:
     sized: bool = False  # parameters may be any sizes, which are data
     sure: bool = False  # accesses that data decides on are left out
     granted: frozenset[int] = frozenset()  # but for those of these sites
+    second_layout: bool = False  # shared variables lie as in the second layout
     chosen: bool = False  # ``PtxFacts.chosen``
 
     @property

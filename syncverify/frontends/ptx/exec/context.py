@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from syncverify.base.reason import Cause, Reason, bare, has, reason_of
+from syncverify.frontends.ptx.analysis.interval_rules import Interval
 from syncverify.frontends.ptx.analysis.slots import OF_SIZES
 from syncverify.frontends.ptx.analysis.uniformity import LANES, agree
 from syncverify.frontends.ptx.compile.state import LOCAL, SHARED, Disagreement
@@ -156,7 +157,7 @@ class ClassContext:
             return None
         places = found.places
         start, end, _ = t.kept(site, 0) or (self.shared_start, self.shared_end, "")
-        inside = start <= places.low and places.high + size <= end
+        inside = start <= places.low and places.high + size <= end and self._in_arrays(site, places, size)
         array = None if inside or found.ranked else t.array(site)
         if not (inside or array) or places.low % size or places.step % size:
             return None
@@ -229,11 +230,30 @@ class ClassContext:
             raise Opaque(Reason(f"data places this access, bounded on one side only: {why}", parts=(why,)))
         if reached is None or not size:
             return None
-        start, end = self.shared_start, self.shared_end
-        if reached.low < start or reached.high + size > end or reached.low % size or reached.step % size:
-            places = f"{reached.low}..{reached.high + size - 1}, by {reached.step}, of {start}..{end - 1}"
+        start, end, name = self.kept(site) or (self.shared_start, self.shared_end, "shared memory")
+        aligned = not (reached.low % size or reached.step % size)
+        inside = start <= reached.low and reached.high + size <= end and self._in_arrays(site, reached, size)
+        if not (inside and aligned):
+            places = f"{reached.low}..{reached.high + size - 1}, by {reached.step}"
+            places = f"{places}, of {name}, {start}..{end - 1}"
             raise Opaque(Reason(f"data may place this access at bytes {places}: {why}", parts=(why,)))
         return Range(reached.low, reached.high + size - reached.low)
+
+    def _in_arrays(self, site: int, reached: Interval, size: int) -> bool:
+        """Whether an access lies in one shared variable at each of some places; true where it names one."""
+        if self.kept(site) is not None or not (self.spaced or self.crowded):
+            return True
+        step = reached.step or 1
+        first = [max(0, -((reached.low - low) // step)) for low, _, _ in self.arrays]
+        last = [(min(reached.high, high - size) - reached.low) // step for _, high, _ in self.arrays]
+        inside = sum(max(0, b - a + 1) for a, b in zip(first, last, strict=True))
+        if self.spaced and inside == (reached.high - reached.low) // step + 1:
+            return True
+        found, laid = self.tables.into_arrays(site, self.warp), self.tables.layout
+        ends = {low: high - low for low, high, _ in self.arrays}
+        return found is not None and all(
+            0 <= x.low and x.high + size <= ends.get(laid.shared[name], 0) for name, x in found.items()
+        )
 
     def footprint(self, fp: Footprint) -> int:
         if self.first and fp.memory >= 0:

@@ -31,8 +31,9 @@ from syncverify.frontends.ptx.decode.memory import Bytes, SharedContents
 from syncverify.frontends.ptx.exec.agent import ClassContext, PtxAgent
 from syncverify.frontends.ptx.exec.class_reachability import ClassPrograms
 from syncverify.frontends.ptx.exec.concrete_launch import Launch
+from syncverify.frontends.ptx.exec.second_layout import second_layout
 from syncverify.frontends.ptx.exec.specials import Specials, warp_mask
-from syncverify.frontends.ptx.exec.tables import Layout, Tables, layout
+from syncverify.frontends.ptx.exec.tables import Layout, Tables, layout, shared_variables
 from syncverify.frontends.ptx.isa.targets import copies_need_fence
 from syncverify.frontends.ptx.syntax.types import RANK
 from syncverify.frontends.ptx.values.register_values import UNWRITTEN, WARP, Unknown
@@ -91,7 +92,7 @@ class PtxSystem(SymbolicSystem):
         if program.flags.turns and launch.space is not None:
             raise NotConcrete("who comes when to a lock or counter in shared memory is compared in numbers")
         if like is None:
-            laid = layout(program.module, program.function, launch.dynamic, spaced=program.room_for_arrays)
+            laid = _laid_out(program, launch)
             tables = Tables(
                 program.module,
                 program.function,
@@ -123,6 +124,7 @@ class PtxSystem(SymbolicSystem):
             tables.load_places = program.places(launch.block)
             shared = tables.layout.shared
             tables.reached = program.reached(launch.block, shared, parameters=not launch.kept_inside)
+            tables.into_arrays = program.into_arrays(launch.block, shared)
             tables.lowest = program.lowest(shared)
             tables.slots = program.shared_slots(launch.block, shared)
             if launch.sized:
@@ -423,6 +425,16 @@ def _digest(before: bytes, agent: int, event: Event) -> bytes:
     return blake2b(before + repr((agent, event)).encode(), digest_size=32).digest()
 
 
+def _laid_out(program: Program, launch: Launch) -> Layout:
+    """Where variables lie, in the first or the second layout."""
+    room = program.room_for_arrays
+    laid = layout(program.module, program.function, launch.dynamic, spaced=room)
+    if not launch.second_layout:
+        return laid
+    variables = shared_variables(program.module, program.function)
+    return second_layout(laid, variables, program.open_arrays, room)
+
+
 def _open_dynamic(tables: Tables, program: Program, launch: Launch) -> None:
     """Notes where dynamic shared memory begins, if nobody says how many bytes it has."""
     variables = (*program.function.variables, *program.module.variables)
@@ -440,8 +452,8 @@ def _arrays(
 ) -> Callable[[int, int], tuple[int, int, str] | None]:
     """By the site of an access the array that one of its addresses names; ``everywhere``: also where a
     constant leads past the array."""
-    begins = {low: (low, high, name) for low, high, name in laid.names if low < high}
-    places = {name: begins[low] for name, low in laid.shared.items() if low in begins}
+    within = {name: [x for x in laid.names if x[0] <= low < x[1]] for name, low in laid.shared.items()}
+    places = {name: found[0] for name, found in within.items() if found}
     sizes = {name: high - low for name, (low, high, _) in places.items()}
     named = program.names_array(dict.fromkeys(sizes, 1 << RANK) if everywhere else sizes)
     return lambda site, which: places.get(named(site, which) or "")

@@ -12,6 +12,7 @@ from syncverify.base.kernel_names import base_name
 from syncverify.base.reason import Cause, Reason, bare, causes_of, has
 from syncverify.frontends.ptx.analysis.address_ranges import ANYWHERE, Reached
 from syncverify.frontends.ptx.analysis.block_groups import Places
+from syncverify.frontends.ptx.analysis.interval_rules import Interval
 from syncverify.frontends.ptx.analysis.locks import Locks
 from syncverify.frontends.ptx.analysis.places_between_barriers import SizedAccess
 from syncverify.frontends.ptx.analysis.shared_locks import SharedLocks
@@ -209,6 +210,8 @@ class Tables:
     load_places: Callable[[int], int] = field(default=lambda k: EVERY)
     varies: Callable[[int], int] = field(default=lambda site: EVERY)  # the same of what stores store, by site
     reached: Callable[[int, int], Reached] = field(default=lambda site, warp: ANYWHERE)  # by site and warp
+    #: the same by variable, counted from its first byte
+    into_arrays: Callable[[int, int], Mapping[str, Interval] | None] = field(default=lambda site, warp: None)
     lowest: Callable[[int], int | None] = field(default=lambda site: None)  # the least place, by site
     slots: Callable[[int], Slot | None] = field(default=lambda site: None)  # by site
     #: by site: of accesses that sizes place, those that do not race
