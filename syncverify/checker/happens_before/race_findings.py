@@ -159,7 +159,22 @@ _READS = ("SV110", "SV111")
 
 
 def _exchanges(run: Run, f: Failure) -> bool:
-    return (f.rule in _READS and _in_global(run, f)) or (f.rule == "SV501" and _of_two_blocks(run, f))
+    if f.rule == "SV501" or _of_two_blocks(run, f):
+        return f.rule in (*_READS, "SV501") and _of_two_blocks(run, f)
+    looked = f.rule in _READS or (f.rule == "SV112" and _of_an_atomic(f))
+    return looked and _in_global(run, f) and not any(_of_many(run, r) for r in (f.first, f.second))
+
+
+def _of_many(run: Run, r: Record | None) -> bool:
+    """Whether all lanes of a class store to one place: whatever they leave there, nobody asks which it is."""
+    if r is None or not r.kind.writes:
+        return False
+    return run.threads[r.cls].n > 1 and not r.atomic and not run.info.footprints[r.fp].lanes
+
+
+def _of_an_atomic(f: Failure) -> bool:
+    """Whether a plain store meets an atomic, which reads."""
+    return f.first is not None and f.second is not None and f.first.atomic != f.second.atomic
 
 
 def _in_global(run: Run, f: Failure) -> bool:
