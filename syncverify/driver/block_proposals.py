@@ -79,14 +79,16 @@ def with_note(task: Task, report: KernelReport, found: Sequence[Tried]) -> Kerne
 
 
 def tried(task: Task, scope: ScopeKind, blocks: Iterable[Block]) -> Iterator[Tried]:
-    """What a check says of each block in turn."""
+    """What a check says of each block in turn. Behind one that is proved, a proof by places comes first."""
     k = task.kernel
+    proved = False
     for block in blocks:
         x, y, z = (*block, 1, 1)[:3]
         facts = replace(k.facts, block=(x, y, z), threads=None, _cache={})
         boxes = None if k.boxes is None else InferredBoxes()
         fresh = replace(k.launched(facts), boxes=boxes)
-        *_, found = reports_of(Task(fresh, task.granted), scope)
+        *_, found = reports_of(Task(fresh, task.granted, usual=True, places_first=proved), scope)
+        proved = proved or found.verdict is Verdict.PROVED
         yield Tried(block, found)
 
 

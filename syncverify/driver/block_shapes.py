@@ -35,10 +35,15 @@ from syncverify.driver.block_proposals import (
     written,
 )
 from syncverify.driver.ptx_check import Task, reports_of
-from syncverify.frontends.ptx.launch.usual_blocks import blocks_in_words, blocks_of, reads_thread_numbers
+from syncverify.frontends.ptx.launch.usual_blocks import (
+    asks_extents,
+    blocks_in_words,
+    blocks_of,
+    reads_thread_numbers,
+)
 
-#: Rules of races: what blocks that nothing gives are refuted by.
-_RACES = frozenset({"SV110", "SV111", "SV112"})
+#: What blocks that nothing gives are refuted by: races, and part of a warp at what the whole one executes.
+_ALIKE = frozenset({"SV110", "SV111", "SV112", "SV303"})
 #: As many blocks, at least, are asked for a refutation, or for a proof where the budget does not reach.
 _SEVERAL = 2
 
@@ -84,6 +89,11 @@ def _of_usual_blocks(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
             yield _with_blocks(meant)
             return
         found.append(fewer)
+    filling = next((t for t in meant if _fills(task, t)), None)
+    if filling is not None:
+        why = "it fills an array, and the kernel asks for no number of threads"
+        yield _in_all([filling], f"block = {_either([filling])}: {why}")
+        return
     yield with_note(task, last, found)
 
 
@@ -112,6 +122,13 @@ def _all_proved(task: Task, found: Sequence[Tried], meant: Sequence[Tried]) -> b
     return all(t in meant or _aside(t, meant, room(task)) for t in found)
 
 
+def _fills(task: Task, t: Tried) -> bool:
+    """Whether a block of one row is proved and has as many threads as the largest array has elements, where
+    the text is written for one number of threads: it asks for none."""
+    filled = len(t.block) == 1 and prod(t.block) == room(task) and t.report.verdict is Verdict.PROVED
+    return filled and not asks_extents(task.kernel.function)
+
+
 def _aside(t: Tried, meant: Sequence[Tried], elements: int) -> bool:
     """Whether a block that does not fit is no sign of a mistake, beside those that are proved: it is no
     larger; or larger than any array; or it has too many rows, as rows of its length fit where they are fewer.
@@ -131,7 +148,7 @@ def _one_race(meant: Sequence[Tried]) -> bool:
     """Whether all blocks that may be meant, several, are refuted by races of the same two lines."""
     if len(meant) < _SEVERAL or _verdicts(meant) != {Verdict.REFUTED}:
         return False
-    found = [t.error for t in meant if t.error is not None and t.error.rule in _RACES]
+    found = [t.error for t in meant if t.error is not None and t.error.rule in _ALIKE]
     return len(found) == len(meant) and len(set(map(_lines, found))) == 1
 
 

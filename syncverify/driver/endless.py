@@ -54,8 +54,9 @@ def _given(facts: PtxFacts, flow: Flow, v: int) -> int | None:
     return value if isinstance(value, int) and value >= 0 else None
 
 
-def _granted(k: CheckTask) -> list[str]:
-    """That loops end of which nothing shows it, by their lines."""
+def loops_taken_to_end(k: CheckTask, decided: frozenset[int] | None = None) -> list[str]:
+    """That loops end of which nothing shows it, by their lines. ``decided``: the branches that runs decide,
+    if not those that count."""
     p = k.code.compiled
     if p is None or k.facts.block is None:
         return []
@@ -69,7 +70,7 @@ def _granted(k: CheckTask) -> list[str]:
         known = _given(k.facts, p.flow, v)
         return ranges.version(v) if known is None else one(known)
 
-    found = granted_loops(p.flow, p.slice.branches, waits, number)
+    found = granted_loops(p.flow, p.slice.branches if decided is None else decided, waits, number)
     return [f"line {n}: {ENDS}" for n in sorted({k.module.span(p.body[at]).line for at in found})]
 
 
@@ -81,7 +82,9 @@ def with_loops_that_end(k: CheckTask, report: KernelReport) -> KernelReport:
     block = k.facts.block
     found = endless_loops(flow) if block is None else endless_loops(flow, _of_threads(flow, block))
     if not found:
-        return replace(report, assumptions=tuple(dict.fromkeys((*report.assumptions, *_granted(k)))))
+        return replace(
+            report, assumptions=tuple(dict.fromkeys((*report.assumptions, *loops_taken_to_end(k))))
+        )
     span = k.module.span(k.function.body[found[0]])
     reason = Reason(f"{span}: who turns once in this loop turns for ever: it takes no exit", Cause.UNDECIDED)
     note = Diagnostic("SV902", Severity.WARNING, reason, span)
@@ -90,4 +93,4 @@ def with_loops_that_end(k: CheckTask, report: KernelReport) -> KernelReport:
     )
 
 
-__all__ = ["ENDS", "with_loops_that_end"]
+__all__ = ["ENDS", "loops_taken_to_end", "with_loops_that_end"]

@@ -26,6 +26,11 @@ def with_parameters_as_data(k: CheckTask) -> CheckTask:
     return k.abstracted(replace(k.abstraction, parameters_as_data=True))
 
 
+def with_barriers_aside(k: CheckTask) -> CheckTask:
+    """The same with barriers of the block that order nothing, and what lies in shared memory as data."""
+    return k.abstracted(replace(k.abstraction, barriers=False, shared_contents=False))
+
+
 def inside_arrays(k: CheckTask) -> CheckTask:
     """The same where accesses that data places stay inside the arrays that they name."""
     return k.abstracted(replace(k.abstraction, inside_arrays=True))
@@ -78,6 +83,7 @@ __all__ = [
     "lanes_only_meet",
     "polls_not_followed",
     "steers",
+    "with_barriers_aside",
     "with_contents_as_data",
     "with_copies_apart",
     "with_parameters_as_data",

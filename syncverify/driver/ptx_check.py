@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from syncverify.base.diagnostics import Diagnostic, KernelReport, Policy, ScopeKind, Severity, Verdict
 from syncverify.base.kernel_names import base_name, matches
@@ -35,7 +36,13 @@ from syncverify.driver.ptx_assumptions import (
 )
 from syncverify.driver.ptx_block import of_bound, with_fewer_threads
 from syncverify.driver.ptx_carved import with_carved_arrays
-from syncverify.driver.ptx_every_size import for_every_size, sizes_inside_arrays, some_variables
+from syncverify.driver.ptx_every_size import (
+    for_every_size,
+    proved_by_places,
+    proved_without_barriers,
+    sizes_inside_arrays,
+    some_variables,
+)
 from syncverify.driver.ptx_launch_report import check_launch, report_of
 from syncverify.driver.ptx_task import Checker, CheckTask, EntryCode
 from syncverify.driver.size_proposals import Bounds, proposed
@@ -56,7 +63,7 @@ from syncverify.frontends.ptx.analysis.read_only_loads import loads_anywhere, wr
 from syncverify.frontends.ptx.analysis.thread_values import ThreadValues
 from syncverify.frontends.ptx.analysis.tile_barriers import with_tile_barriers
 from syncverify.frontends.ptx.analysis.uniformity import LANES
-from syncverify.frontends.ptx.analysis.unset_paths import unset_paths
+from syncverify.frontends.ptx.analysis.unset_paths import unset_decisions, unset_paths
 from syncverify.frontends.ptx.decode.memory import Access
 from syncverify.frontends.ptx.exec.tables import layout
 from syncverify.frontends.ptx.flow.address_spaces import with_spaces
@@ -80,6 +87,7 @@ from syncverify.frontends.ptx.launch.meant_launches import (
     of_one_cluster,
     unasked_counts,
 )
+from syncverify.frontends.ptx.launch.parameters import INTEGERS
 from syncverify.frontends.ptx.launch.tensormap_boxes import InferredBoxes
 from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Module
 from syncverify.frontends.ptx.syntax.types import RANK
@@ -128,10 +136,15 @@ def check_module(
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """An entry with its facts, ready to be checked. ``granted``: what is assumed of the facts."""
+    """An entry with its facts, ready to be checked. ``granted``: what is assumed of the facts.
+    ``usual``: its block is one of those that are usual, so that a proof by places comes ahead of the long
+    search; ``places_first``: also ahead of all else, which may assume less.
+    """
 
     kernel: CheckTask
     granted: tuple[str, ...]
+    usual: bool = False
+    places_first: bool = False
 
 
 def kernel_task(
@@ -265,15 +278,18 @@ def _ladder(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
     if why is not None:
         yield finished(report_of(task.kernel, undecided(why, task.kernel.span), 0.0))
         return
-    k, report = _with_pointers(*_checked(k))
+    soon = proved_by_places(k) if task.places_first and scope is ScopeKind.ALL else None
+    k, report = _with_pointers(*_checked(k)) if soon is None else (k, soon)
     polls = polls_not_followed(k)
     if polls:
         yield finished(_waiting(k, report, polls[0]))
         return
     if report.verdict is not Verdict.PROVED:
         yield finished(report)
-    if scope is ScopeKind.ALL:
-        report = for_every_size(k, report, with_carved_arrays)
+    if soon is not None:
+        pass
+    elif scope is ScopeKind.ALL:
+        report = for_every_size(k, report, _places_soon if task.usual else with_carved_arrays)
     else:
         report = some_variables(k, report)
         report = with_carved_arrays(k, report)
@@ -284,6 +300,12 @@ def _ladder(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
     report = _as_written(k, _published(k, _with_plain_global(k, report)))
     report = with_fewer_threads(k, report, check_launch)
     yield finished(with_loops_that_end(k, report))
+
+
+def _places_soon(k: CheckTask, report: KernelReport) -> KernelReport:
+    """What comes ahead of the long search for a usual block, as several are asked for one budget."""
+    found = proved_without_barriers(k, report)
+    return with_carved_arrays(k, report) if found is report else found
 
 
 def _shown_late(assumption: str) -> bool:
@@ -402,12 +424,17 @@ def _waiting(k: CheckTask, report: KernelReport, poll: int) -> KernelReport:
 
 def _in_arrays(k: CheckTask, report: KernelReport) -> KernelReport:
     """The report, if not an access may leave its array, or go anywhere, where data decides about it: what
-    has no events was not executed. Else with what data says of places that nothing bounds."""
+    has no events was not executed; and if no register without a value decides what threads do together. Else
+    with what data says of places that nothing bounds."""
     p, block = k.code.compiled, k.facts.block
     if report.verdict is not Verdict.PROVED or p is None or block is None:
         return report
-    for path in unset_paths(p.flow, ThreadValues(p.flow, block)):
+    threads = ThreadValues(p.flow, block)
+    for path in unset_paths(p.flow, threads):
         text = f"register {path.register.partition('~')[0]} of this address has no value on some path to it"
+        return _undecided_at(k, report, p.body[path.k], text)
+    for path in unset_decisions(p.flow, threads, partial(_number, k)):
+        text = f"register {path.register.partition('~')[0]} of this decision has no value on some path to it"
         return _undecided_at(k, report, p.body[path.k], text)
     said = set[str]()
     for place in p.outside_shared(block):
@@ -417,6 +444,12 @@ def _in_arrays(k: CheckTask, report: KernelReport) -> KernelReport:
             )
         said.add(f"line {k.module.span(p.body[place.k]).line}: {PLACED_BY_DATA} `{place.name}`")
     return replace(report, assumptions=(*report.assumptions, *sorted(said))) if said else report
+
+
+def _number(k: CheckTask, name: str, offset: int, size: int) -> int | None:
+    """The number that the launch gives for some bytes of a parameter."""
+    leaf = k.facts.leaf([p.name for p in k.function.params].index(name), offset, size)
+    return leaf.value if leaf.given and leaf.kind in INTEGERS and isinstance(leaf.value, int) else None
 
 
 def _undecided_for(k: CheckTask, report: KernelReport, text: str) -> KernelReport:

@@ -17,15 +17,24 @@ from typing import Any
 from syncverify.base.diagnostics import Diagnostic, KernelReport, Severity, Verdict
 from syncverify.base.reason import Cause, Reason, caused, causes_of, has, made_of
 from syncverify.checker.prover.strategy import CAUSES, MAX_CHOICES, MOST_EXACT, Step
+from syncverify.driver.endless import loops_taken_to_end
+from syncverify.driver.outcomes import undecided
 from syncverify.driver.ptx_abstractions import (
     lanes_only_meet,
     steers,
+    with_barriers_aside,
     with_contents_as_data,
     with_parameters_as_data,
 )
 from syncverify.driver.ptx_assumptions import of_block_groups, of_dynamic, of_words
 from syncverify.driver.ptx_early import refuted_early
-from syncverify.driver.ptx_launch_report import assumptions_of, check_at, check_launch, placed
+from syncverify.driver.ptx_launch_report import (
+    assumptions_of,
+    check_at,
+    check_launch,
+    placed,
+    report_of,
+)
 from syncverify.driver.ptx_systems import of_launch, of_run, question_of
 from syncverify.driver.ptx_task import (
     CheckTask,
@@ -225,7 +234,8 @@ def _outside(k: CheckTask) -> KernelReport | None:
     own = k.abstraction
     plain = k
     if own.parameters_as_data or own.inside_arrays:
-        plain = k.abstracted(replace(own, terms=None, parameters_as_data=False, inside_arrays=False))
+        numbers = replace(own, terms=None, parameters_as_data=False, inside_arrays=False, barriers=True)
+        plain = k.abstracted(numbers)
     data = (own.terms or frozenset()) ^ k.facts.symbols().keys() if own.parameters_as_data else frozenset()
     largest = largest_sizes(k.facts, {name for name in data if not name.startswith("grid.")})
     found = (check_at(plain, sizes) for sizes in chain(edge_sizes(k.facts), largest))
@@ -272,6 +282,8 @@ def _searched(k: CheckTask, report: KernelReport) -> Attempt:
             return soon
         if (made := _tried(as_data)).verdict is Verdict.PROVED:
             return made
+    if (placed := _proved_without_barriers(k)) is not None:
+        return placed
     own = attempt(k)
     for task, decides in _wider(k, report.reason if own.found is None else own.found.reason):
         plain = _without_stored_values(task)
@@ -330,6 +342,28 @@ def _with_sizes_as_data(k: CheckTask) -> CheckTask | None:
     return k.abstracted(replace(k.abstraction, terms=terms, parameters_as_data=True))
 
 
+def proved_by_places(k: CheckTask) -> KernelReport | None:
+    """A proof by places, or a refutation by numbers of what it takes for granted; None if there is none."""
+    if k.checker.prove is None or k.facts.block is None:
+        return None
+    start = time.perf_counter()
+    placed = _proved_by_places(k) or _proved_without_barriers(k)
+    return None if placed is None else _placed(placed, report_of(k, undecided("", k.span), 0.0), start)
+
+
+def proved_without_barriers(k: CheckTask, report: KernelReport) -> KernelReport:
+    """A proof by places in which barriers order nothing, or a refutation of what it takes for granted; or the
+    report."""
+    start = time.perf_counter()
+    placed = _proved_without_barriers(k)
+    return report if placed is None else _placed(placed, report, start)
+
+
+def _placed(placed: Attempt, report: KernelReport, start: float) -> KernelReport:
+    found = _outside(placed.task) or _proved(placed, report, 0.0)
+    return replace(found, seconds=report.seconds + time.perf_counter() - start)
+
+
 def _proved_by_places(k: CheckTask) -> Attempt | None:
     """A proof with all sizes as data, where sizes place accesses to shared memory and no two of these race,
     as their places between barriers show; None if there is none.
@@ -345,6 +379,29 @@ def _proved_by_places(k: CheckTask) -> Attempt | None:
     if task is None or task.abstraction.terms or (made := _tried(task)).verdict is not Verdict.PROVED:
         return None
     return made
+
+
+def _proved_without_barriers(k: CheckTask) -> Attempt | None:
+    """A proof with all sizes as data, where all threads come to the same barriers, and places say that no
+    accesses race between two of these: then barriers say nothing more. None if there is none.
+
+    Places take it that no number wraps: no number of blocks that the facts give, or bound, may say otherwise.
+    """
+    program = compiled(k)[1]
+    assert k.facts.block is not None
+    shared = layout(program.module, program.function, None).shared
+    given = any(isinstance(e, int) and e > 1 for e in k.facts.grid)
+    bounded = any(name.startswith("grid.") for c in k.facts.assume for name in names(c))
+    if given or bounded or program.handing is not None or not program.apart_by_places(k.facts.block, shared):
+        return None
+    aside = with_barriers_aside(k)
+    code = narrowed(aside, *compiled(aside)).for_sizes
+    if meeting_sizes(k.facts, code, open_sizes(k.facts, code)):
+        return None
+    made = _tried(aside.abstracted(replace(aside.abstraction, terms=frozenset(), parameters_as_data=True)))
+    if made.verdict is not Verdict.PROVED:
+        return None
+    return replace(made, assumptions=(*made.assumptions, *loops_taken_to_end(k, frozenset())))
 
 
 def _without_stored_values(k: CheckTask) -> CheckTask | None:

@@ -97,6 +97,7 @@ class Abstraction:
     tracks_plain_global: bool = False  # plain accesses to global memory are, though nobody waits there
     turns: bool = False  # what atomics in shared memory bring is a number, in each order that there may be
     copies_apart: bool = False  # bulk copies in flight write different places in global memory
+    barriers: bool = True  # those of the block are events; else places show that no accesses race between two
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,7 @@ class EntryCode:
                 given=not facts.symbols() and all(isinstance(e, int) for e in facts.grid),
                 turns=turns,
                 copies_apart=chosen.copies_apart,
+                barriers=chosen.barriers,
             )
 
         found = code_of(function)

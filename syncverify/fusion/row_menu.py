@@ -65,11 +65,14 @@ SHARED_ROWS, SHARED_UNROLLS, SHARED_THREADS = (4, 8), (1, 2, 4), (400, 600, 800,
 SHARED_WIDTH = 1536
 #: Warps and blocks of a multiprocessor where the first pieces of a row stay in shared memory.
 KEPT = ((32, 1), (16, 1), (16, 2), (16, 3), (8, 2), (8, 3), (8, 4), (8, 6))
-#: Where blocks of a cluster share a row: the longest such rows, blocks of the cluster, warps, blocks of a
-#: multiprocessor. The shortest such rows, of 4-byte elements and of others; bytes that are read and written
-#: of an element, at least.
-CLUSTERS, CLUSTERS_FROM = ((49152, 4, 8, 3), (69632, 4, 16, 2), (106496, 8, 8, 3)), 32769
-CLUSTERS_OF_OTHERS, CLUSTER_BYTES = 69633, 8
+#: Where blocks of a cluster share a row: the shortest and the longest such rows, bytes that are read and
+#: written of an element at least, blocks of the cluster, warps, blocks of a multiprocessor. First of 4-byte
+#: elements, then of others.
+CLUSTERS = (
+    (43009, 63488, 16, 4, 8, 2), (63489, 69632, 16, 4, 16, 2),
+    (32769, 49152, 8, 4, 8, 3), (69633, 106496, 8, 8, 8, 3),
+)  # fmt: skip
+CLUSTERS_OF_OTHERS = ((43009, 49152, 8, 4, 8, 3), (49153, 63488, 8, 4, 8, 2), (69633, 106496, 8, 8, 8, 3))
 #: Blocks of a multiprocessor, as parts of the most that there may be.
 PARTS = (1, 0.875, 0.75, 0.625, 0.5, 0.375, 0.25)
 
@@ -165,13 +168,17 @@ def kept(fusion: Fusion, width: int) -> list[RowSchedule]:
 def clusters(fusion: Fusion, width: int) -> list[RowSchedule]:
     """The schedule of long rows that the blocks of a cluster share, where it was fast: rows that are written,
     with many bytes between two meetings of the cluster."""
-    form = next((rest for longest, *rest in CLUSTERS if width <= longest), None)
-    wide = row_schedule.widest_vector(fusion) * 4 == row_schedule.VECTOR_BYTES
-    few = row_schedule.moved_bytes(fusion, width) < CLUSTER_BYTES * width
-    least = CLUSTERS_FROM if wide else CLUSTERS_OF_OTHERS
-    if form is None or width < least or few or not _writes(fusion):
+    vector = row_schedule.widest_vector(fusion)
+    wide = vector * 4 == row_schedule.VECTOR_BYTES
+    moved = row_schedule.moved_bytes(fusion, width) / width
+    fit = [
+        rest
+        for shortest, longest, least, *rest in (CLUSTERS if wide else CLUSTERS_OF_OTHERS)
+        if shortest <= width <= longest and moved >= least
+    ]
+    if not fit or not _writes(fusion) or (not wide and width % vector):
         return []
-    cluster, warps, blocks = form
+    cluster, warps, blocks = fit[0]
     plain = RowSchedule(width=width, stream="no", reread="no", source="direct")
     return [replace(plain, cluster=cluster, warps=warps, blocks_per_sm=blocks)]
 

@@ -89,6 +89,26 @@ def test_an_index_beyond_the_array_is_not_proved_for_half_the_block() -> None:
     assert _report("bar.sync 0;", 1028, offset=4).verdict is Verdict.PROVED
 
 
+@pytest.mark.parametrize(
+    ("asked", "verdict"), [("", Verdict.PROVED), ("mov.u32 %r9, %ntid.x;", Verdict.UNKNOWN)]
+)
+def test_a_block_that_fills_the_array_decides_where_no_number_of_threads_is_asked(
+    asked: str, verdict: Verdict
+) -> None:
+    found = _report("bar.sync 0, 256;", 1024, asked)  # 128 threads wait for ever
+    assert found.verdict is verdict
+    why = "block = 256: it fills an array, and the kernel asks for no number of threads"
+    assert (why in found.assumptions) is (verdict is Verdict.PROVED)
+    assert _report("bar.sync 0, 256;", 2048, asked).verdict is Verdict.UNKNOWN
+
+
+def test_part_of_a_warp_at_one_shuffle_refutes() -> None:
+    half = "and.b32 %r8, %r1, 31; setp.gt.u32 %p1, %r8, 15; @%p1 bra OUT; "
+    found = _report(half + "shfl.sync.bfly.b32 %r9, %r1, 8, 31, -1; OUT: bar.sync 0;")
+    assert (found.verdict, found.diagnostics[0].rule) == (Verdict.REFUTED, "SV303")
+    assert found.replay is not None and found.replay.outcome is Replayed.REPRODUCED
+
+
 def test_more_rows_than_are_meant_are_no_mistake_and_rows_that_are_too_near_are() -> None:
     # eight rows are meant: a ninth has the place of the first
     eight = "mov.u32 %r8, %tid.y; and.b32 %r10, %r8, 7; shl.b32 %r9, %r10, 5; add.u32 %r1, %r1, %r9;"

@@ -84,6 +84,7 @@ def test_both_sides_agree_on_more_of_what_open_sizes_steer(first: int) -> None:
         ("values", 3),
         ("strong", 3),
         ("engines", 6),
+        ("bypasses", 12),
     ],
 )
 def test_both_sides_agree_on_what_data_steers_and_what_warpgroups_name(set_: str, count: int) -> None:
@@ -92,7 +93,8 @@ def test_both_sides_agree_on_what_data_steers_and_what_warpgroups_name(set_: str
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "set_", ["data", "wgmma", "boxes", "words", "contracts", "lanes", "values", "strong", "engines"]
+    "set_",
+    ["data", "wgmma", "boxes", "words", "contracts", "lanes", "values", "strong", "engines", "bypasses"],
 )
 @pytest.mark.parametrize("first", range(2000, 3000, 100))
 def test_both_sides_agree_on_more_of_these(set_: str, first: int) -> None:

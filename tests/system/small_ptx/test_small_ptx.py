@@ -25,6 +25,7 @@ BY_INPUT = (
     "locks_of_blocks",
     "counts_in_shared",
     "registers_without_a_value",
+    "decisions_without_a_value",
     "types_and_spaces",
     "turns_in_shared",
     "decided_by_warps",

@@ -52,7 +52,7 @@ class BarrierIntervals:
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
         self.barriers = frozenset(
-            k for k, i in enumerate(flow.body) if _of_block(i) and flow.block_of[k] in flow.reached
+            k for k, i in enumerate(flow.body) if of_block(i) and flow.block_of[k] in flow.reached
         )
 
     @cached_property
@@ -76,10 +76,15 @@ class BarrierIntervals:
             return ()
         return () if self._leaves_late() else tuple(map(self.after, (-1, *sorted(self.barriers))))
 
+    @cached_property
+    def met_by_all(self) -> bool:
+        """Whether all threads come to the same barriers, and none leaves ahead of one that others come to."""
+        return bool(self.all) and all(self._left(b) is None for b in self._branches(self._differs[0]))
+
     def _known(self, i: Instr) -> bool:
         if i.op not in _KNOWN or "cluster" in i.mods:
             return False
-        if not _of_block(i):
+        if not of_block(i):
             return True
         whole = "sync" in i.mods and "red" not in i.mods and tuple(i.operands) == (Imm(0),)
         return i.guard is None and whole
@@ -223,8 +228,9 @@ def launch_parameter(flow: Flow, i: Instr) -> str | None:
     return f"param {at.base.name}+{at.base.offset + at.offset}:{'.'.join(i.mods[1:])}"
 
 
-def _of_block(i: Instr) -> bool:
+def of_block(i: Instr) -> bool:
+    """Whether an instruction is a barrier of threads of a block."""
     return i.op in ("bar", "barrier") and "warp" not in i.mods
 
 
-__all__ = ["BarrierIntervals", "BarrierInterval", "launch_parameter"]
+__all__ = ["BarrierIntervals", "BarrierInterval", "launch_parameter", "of_block"]

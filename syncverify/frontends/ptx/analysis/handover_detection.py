@@ -751,11 +751,11 @@ def tensor_copies(flow: Flow) -> tuple[TensorCopies, TensorCopies]:
         if i.op == "cp" and "tensor" in i.mods and "prefetch" not in i.mods:
             at = next((o for o in i.operands if isinstance(o, Mem) and o.coords), None)
             if at is not None and flow.block_of[k] in flow.reached:
-                found[spaces(i.mods)[:1] == ["global"]].append((k, _in_parameter(flow, k, at)))
+                found[spaces(i.mods)[:1] == ["global"]].append((k, in_parameter(flow, k, at)))
     return found[True], found[False]
 
 
-def _in_parameter(flow: Flow, k: int, op: Mem) -> tuple[str, int] | None:
+def in_parameter(flow: Flow, k: int, op: Mem) -> tuple[str, int] | None:
     """Where in which parameter an address leads that an instruction reads."""
     base, offset = op.base, op.offset
     for _ in flow.body:

@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from itertools import combinations, combinations_with_replacement
 from math import gcd
 
@@ -69,13 +69,15 @@ class PlacesBetweenBarriers:
         self.flow, self.block, self.shared = flow, block, shared
         self._intervals = BarrierIntervals(flow)
         self._asked: dict[int, SizedAccess | None] = {}
+        self._groups: dict[str, dict[int, SizedAccess]] = {}
         self._positive = False
-        self._whole = True  # no access was found that is in no group, beside others in one
 
-    def of(self, k: int) -> SizedAccess | None:
-        """The group of an access; None: it is in none."""
+    def of(self, k: int, *, every: bool = False) -> SizedAccess | None:
+        """The group of an access, where sizes place some to its array, or anyway (``every``)."""
+        if not every and k not in self._found:
+            return None
         if k not in self._asked:
-            found = self._found.get(k)
+            found = self._of_all.get(k)
             if found is not None:
                 self._positive = found.positive
                 here = (i for i in self._intervals.all if k in i.inside)
@@ -92,7 +94,20 @@ class PlacesBetweenBarriers:
     @property
     def covers(self) -> bool:
         """Whether there are arrays in which sizes place accesses, and all accesses to them are in groups."""
-        return bool(self._found) and self._whole
+        _, sized = self._by_array
+        return bool(sized) and all(map(self._whole, sized))
+
+    @property
+    def covers_all(self) -> bool:
+        """Whether all accesses to shared memory are in groups, and all threads come to the same barriers."""
+        shared = {
+            k
+            for k, i in enumerate(self.flow.body)
+            if self.flow.block_of[k] in self.flow.reached and "shared" in {m.split("::")[0] for m in i.mods}
+        }
+        by_array, _ = self._by_array
+        known = {k for accesses in by_array.values() for k in accesses}
+        return self._intervals.met_by_all and shared == known and all(map(self._whole, by_array))
 
     @cached_property
     def _accesses(self) -> dict[int, Access]:
@@ -102,11 +117,12 @@ class PlacesBetweenBarriers:
         return found if len(found) <= _ACCESSES else {}
 
     @cached_property
-    def _found(self) -> dict[int, SizedAccess]:
-        if not self._accesses or not self._intervals.all:
-            return {}
+    def _by_array(self) -> tuple[dict[str, list[int]], frozenset[str]]:
+        """The accesses of arrays, and the arrays in which sizes place some; none where threads may part."""
         by_array: dict[str, list[int]] = {}
         sized = set[str]()
+        if not self._accesses or not self._intervals.all:
+            return {}, frozenset()
         for k, a in self._accesses.items():
             place = ThreadTerms(self.flow, self.block, "1", lambda v: None, Facts()).of(a.address.base, k)
             arrays = [n for n in place.names if n.startswith("&")]
@@ -114,15 +130,31 @@ class PlacesBetweenBarriers:
                 by_array.setdefault(arrays[0], []).append(k)
                 if not place.names <= {arrays[0], "1.x", "1.y", "1.z"}:
                     sized.add(arrays[0])
-        found: dict[int, SizedAccess] = {}
-        for n, name in enumerate(sorted(sized), 1):
-            apart = self._apart(by_array[name], positive=False)
-            more = apart if len(apart) == len(by_array[name]) else self._apart(by_array[name], positive=True)
+        return dict(sorted(by_array.items())), frozenset(sized)
+
+    @cached_property
+    def _found(self) -> dict[int, SizedAccess]:
+        _, sized = self._by_array
+        return {k: x for name in sorted(sized) for k, x in self._grouped(name).items()}
+
+    @cached_property
+    def _of_all(self) -> dict[int, SizedAccess]:
+        return {k: x for name in self._by_array[0] for k, x in self._grouped(name).items()}
+
+    def _whole(self, name: str) -> bool:
+        """Whether all accesses to an array are in its group."""
+        return len(self._grouped(name)) == len(self._by_array[0][name])
+
+    def _grouped(self, name: str) -> dict[int, SizedAccess]:
+        """The accesses to an array that are in its group."""
+        if name not in self._groups:
+            accesses = self._by_array[0][name]
+            apart = self._apart(accesses, positive=False)
+            more = apart if len(apart) == len(accesses) else self._apart(accesses, positive=True)
             positive = len(more) > len(apart)
-            grouped = more if positive else apart
-            self._whole = self._whole and len(grouped) == len(by_array[name])
-            found |= dict.fromkeys(grouped, SizedAccess(n, name[1:], positive))
-        return found
+            group = SizedAccess(1 + list(self._by_array[0]).index(name), name[1:], positive)
+            self._groups[name] = dict.fromkeys(more if positive else apart, group)
+        return self._groups[name]
 
     def _apart(self, accesses: Sequence[int], *, positive: bool) -> list[int]:
         """Those of some accesses to one array that are shown to race with none of them; ``positive``: where
@@ -228,6 +260,36 @@ class PlacesBetweenBarriers:
         return of
 
 
+class _Text:
+    """A function as its text and what does not come to its end: flows of one text are one key."""
+
+    def __init__(self, flow: Flow) -> None:
+        f = flow.function
+        self.flow = flow
+        self.key = flow.body, f.params, f.labels, f.tables, f.registers, flow.stops
+        self.hash = hash((flow.body, flow.stops))
+
+    def __hash__(self) -> int:
+        return self.hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Text) and self.key == other.key
+
+
+def places_between_barriers(
+    flow: Flow, block: Sequence[int], shared: Collection[str]
+) -> PlacesBetweenBarriers:
+    """The groups of accesses of a function, in a block of one shape; once for all attempts at a proof."""
+    return _places_between_barriers(_Text(flow), tuple(block), frozenset(shared))
+
+
+@lru_cache(maxsize=16)
+def _places_between_barriers(
+    text: _Text, block: tuple[int, ...], shared: frozenset[str]
+) -> PlacesBetweenBarriers:
+    return PlacesBetweenBarriers(text.flow, block, shared)
+
+
 def _lemmas(facts: Facts, known: Sequence[Expr]) -> list[Expr]:
     """how products and quotients compare, which the solver takes for any numbers."""
     found: list[Expr] = []
@@ -300,4 +362,4 @@ def _implied(given: Sequence[Expr], then: Expr) -> Expr:
     return either(Unary("not", all_of(given)), then)
 
 
-__all__ = ["PlacesBetweenBarriers"]
+__all__ = ["PlacesBetweenBarriers", "places_between_barriers"]

@@ -17,7 +17,7 @@ store without the ``shfl``, so they have bypassed it when they leave at the head
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -29,8 +29,8 @@ from syncverify.frontends.ptx.syntax.operands import results
 
 #: Execution barriers.
 BARRIERS = ("bar", "barrier")
-#: Barriers in loops that are looked at one by one. With more, who comes to a tail has bypassed all of them.
-MOST_BYPASSABLE = 5
+#: States of agents in loops. With more, who comes to a tail has bypassed all barriers of loops.
+MOST_STATES = 3**7
 
 #: A barrier or collective, and whether it was passed through more than accesses to global memory.
 Passed = frozenset[tuple[int, bool]]
@@ -39,10 +39,10 @@ NOTHING: Passed = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Bypassable:
-    """A barrier in a loop that lanes may bypass: the instruction, the blocks that the loop begins with, and
-    its tails in the loop."""
+    """Barriers in a loop that lanes may bypass, all or none of them in a turn: the instructions, the blocks
+    that the loop begins with, and their tails in the loop."""
 
-    barrier: int
+    barriers: frozenset[int]
     headers: frozenset[int]
     tails: frozenset[int]
 
@@ -108,7 +108,8 @@ class RunPast:
 
     @cached_property
     def bypassable(self) -> tuple[Bypassable, ...]:
-        """The barriers of loops that lanes may bypass."""
+        """The barriers of loops that lanes may bypass. Those of one block without a guard are one, for who
+        comes to the end of the block has executed them all."""
         found: dict[tuple[int, frozenset[int]], set[int]] = {}
         for k, at in self._followed():
             home = self.flow.block_of[k]
@@ -117,10 +118,12 @@ class RunPast:
                 continue
             if self._may_bypass(k, at, loop):
                 found.setdefault((k, loop), set()).add(at)
-        return tuple(
-            Bypassable(k, self._headers(loop), frozenset(tails))
-            for (k, loop), tails in sorted(found.items(), key=lambda x: (x[0][0], sorted(x[0][1])))
-        )
+        alike: dict[tuple[int, bool, frozenset[int], frozenset[int]], set[int]] = {}
+        for (k, loop), tails in sorted(found.items(), key=lambda x: (x[0][0], sorted(x[0][1]))):
+            guarded = self.body[k].guard is not None
+            key = k if guarded else self.flow.block_of[k], guarded, self._headers(loop), frozenset(tails)
+            alike.setdefault(key, set()).add(k)
+        return tuple(Bypassable(frozenset(ks), key[2], key[3]) for key, ks in alike.items())
 
     def _headers(self, loop: frozenset[int]) -> frozenset[int]:
         return frozenset(b for b in loop if b == 0 or any(p not in loop for p in self.flow.blocks[b].pred))
@@ -154,24 +157,24 @@ class RunPast:
     @cached_property
     def states(self) -> tuple[State, ...]:
         """The states that agents may be in, the first one at the kernel's entry."""
-        found: dict[State, None] = {State(): None}
-        work = [State()]
-        while work:
-            state = work.pop()
-            for step in self._steps:
-                if (new := step(state)) not in found:
-                    found[new] = None
-                    work.append(new)
-        return tuple(found)
+        return tuple(self._numbers)
 
-    @property
-    def _steps(self) -> list[Callable[[State], State]]:
-        found: list[Callable[[State], State]] = []
+    @cached_property
+    def _numbers(self) -> Mapping[State, int]:
+        found = self._fine
+        if found is None:
+            found = _reached([partial(self._left_coarsely, b) for x in self.bypassable for b in x.tails])
+        return {state: n for n, state in enumerate(found or (State(),))}
+
+    @cached_property
+    def _fine(self) -> dict[State, None] | None:
+        """The states with what each agent has bypassed by itself; None if they are too many."""
+        steps: list[Callable[[State], State]] = []
         for x in self.bypassable:
-            found += [partial(self._begun, b) for b in x.headers]
-            found += [partial(self._left, b) for b in x.tails]
-            found.append(partial(self._executed, x.barrier))
-        return found
+            steps += [partial(self._begun, b) for b in x.headers]
+            steps += [partial(self._left, b) for b in x.tails]
+            steps += [partial(self._executed, k) for k in x.barriers]
+        return _reached(steps)
 
     def begun(self, block: int) -> Sequence[int]:
         """By the number of a state in which one comes to a block, that in which its turn begins; none where
@@ -184,38 +187,49 @@ class RunPast:
 
     def left(self, block: int) -> Sequence[int]:
         """The same for a block that is left."""
-        return self._moved(partial(self._left, block))
+        return self._moved(partial(self._left, block), partial(self._left_coarsely, block))
 
-    def _moved(self, step: Callable[[State], State]) -> Sequence[int]:
-        if not self.bypassable:
-            return ()
-        found = tuple(self.states.index(step(s)) for s in self.states)
+    def _moved(
+        self, step: Callable[[State], State], coarsely: Callable[[State], State] | None = None
+    ) -> Sequence[int]:
+        step = step if self._fine is not None else coarsely or _stays
+        found = tuple(self._numbers[step(s)] for s in self.states) if self.bypassable else ()
         return () if found == tuple(range(len(found))) else found
 
     def _begun(self, block: int, state: State) -> State:
-        if self._coarse:
-            return state
         begins = {n for n, x in enumerate(self.bypassable) if block in x.headers}
         return replace(state, took=state.took - begins)
 
     def _executed(self, k: int, state: State) -> State:
-        if self._coarse:
-            return state
-        here = {n for n, x in enumerate(self.bypassable) if x.barrier == k}
-        return replace(state, took=state.took | here)
+        here = {n for n, x in enumerate(self.bypassable) if k in x.barriers}
+        return self._settled(replace(state, took=state.took | here))
 
     def _left(self, block: int, state: State) -> State:
-        if self._coarse:
-            some = {p for x in self.bypassable for tail in x.tails for p in self.passed(tail)}
-            return replace(state, past=frozenset(some)) if self._is_tail(block) else state
         without = {
-            x.barrier for n, x in enumerate(self.bypassable) if block in x.tails and n not in state.took
+            k
+            for n, x in enumerate(self.bypassable)
+            if block in x.tails and n not in state.took
+            for k in x.barriers
         }
-        return replace(state, past=state.past | {p for p in self.passed(block) if p[0] in without})
+        past = state.past | {p for p in self.passed(block) if p[0] in without}
+        return self._settled(replace(state, past=past))
 
-    @property
-    def _coarse(self) -> bool:
-        return len(self.bypassable) > MOST_BYPASSABLE
+    def _settled(self, state: State) -> State:
+        """The state without what makes no difference: what was bypassed in full stays so."""
+        over = {n for n in state.took if self._all_past[n] <= state.past}
+        return replace(state, took=state.took - over) if over else state
+
+    @cached_property
+    def _all_past(self) -> list[Passed]:
+        """By number, all that one may have bypassed of these barriers."""
+        return [
+            frozenset(p for tail in x.tails for p in self.passed(tail) if p[0] in x.barriers)
+            for x in self.bypassable
+        ]
+
+    def _left_coarsely(self, block: int, state: State) -> State:
+        some = frozenset[tuple[int, bool]]().union(*self._all_past)
+        return replace(state, past=some) if self._is_tail(block) else state
 
     def _is_tail(self, block: int) -> bool:
         return any(block in x.tails for x in self.bypassable)
@@ -265,6 +279,25 @@ class RunPast:
             found |= new
             ahead += new
         return found
+
+
+def _stays(state: State) -> State:
+    return state
+
+
+def _reached(steps: Sequence[Callable[[State], State]]) -> dict[State, None] | None:
+    """The states that steps lead to from the kernel's entry; None if they are too many."""
+    found: dict[State, None] = {State(): None}
+    work = [State()]
+    while work:
+        state = work.pop()
+        for step in steps:
+            if (new := step(state)) not in found:
+                found[new] = None
+                work.append(new)
+        if len(found) > MOST_STATES:
+            return None
+    return found
 
 
 def _does(i: Instr) -> bool:

@@ -1,8 +1,11 @@
-"""Accesses whose address is made of a register that some path to them leaves without a value.
+"""Accesses and decisions that are made of a register which some path to them leaves without a value.
 
 An example, where ``%p`` holds in some threads and not in others:
 
     @%p add.u64 %rd2, %rd0, %rd1;  ld.global.u32 %r1, [%rd2];
+
+A decision is the guard of a branch around a collective, a barrier or the like, or of one of these itself.
+Each lane may take another way there, for a register without a value holds anything.
 
 A path is a way through the blocks on which the register is not written. It counts unless the predicates of
 its branches and guards contradict each other. One version of a predicate (``flow/ssa.py``) has one value
@@ -11,37 +14,41 @@ until it is written again. Of those that numbers of threads decide, some thread 
 
 from __future__ import annotations
 
-import operator
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
-from typing import TypeGuard
 
 import numpy as np
 
+from syncverify.frontends.ptx.analysis.path_conditions import ALWAYS, Flags, Known, Number, Truths
 from syncverify.frontends.ptx.analysis.thread_values import ThreadValues
 from syncverify.frontends.ptx.flow.control_flow import Flow, read_early
-from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Not, Operand, Reg
+from syncverify.frontends.ptx.isa.accesses import effects
+from syncverify.frontends.ptx.isa.participants import by_lanes
+from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Reg
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 
 #: States of the search for one path; beyond them it is taken to exist.
 _MOST_STATES = 4000
-_TESTS: Mapping[str, Callable[[int, int], bool]] = {
-    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt,
-    "ge": operator.ge, "lo": operator.lt, "ls": operator.le, "hi": operator.gt, "hs": operator.ge,
-}  # fmt: skip
+#: Searches for one path; beyond them it is taken to exist.
+_MOST_FOLLOWED = 60
 _BRANCHES = ("bra", "ret", "exit", "brx")
 #: Instructions whose result is made of all that they read.
 _MADE_OF = frozenset(
     "add sub mul mad mul24 mad24 and or xor not neg abs min max shl shr shf bfe bfi prmt lop3 cvt cvta mov "
     "mapa selp rem div popc clz bfind brev sad".split()
 )
+#: The same of what decides.
+_DECIDES = _MADE_OF | {"setp"}
+#: Effects of what a thread does alone.
+_ALONE = frozenset(
+    {"register", "data", "control", "hint", "memory read", "memory write", "memory local", "texture read"}
+)
 
 
 @dataclass(frozen=True, slots=True)
 class UnsetPath:
-    """Instruction ``k`` accesses memory at an address that is made of ``register``."""
+    """The address of an access ``k``, or the guard of a decision ``k``, is made of ``register``."""
 
     k: int
     register: str
@@ -49,26 +56,79 @@ class UnsetPath:
 
 def unset_paths(flow: Flow, threads: ThreadValues) -> Iterator[UnsetPath]:
     """The accesses of a function that a path comes to without a value of a register in the address."""
-    names = _reached_by(flow, read_early(flow))
+    names = _reached_by(flow, read_early(flow), _MADE_OF)
     if not names:
         return
+    search = _Search(flow, threads)
     for k, i in enumerate(flow.body):
         bases = [op.base for op in i.operands if isinstance(op, Mem)]
         mine = dict.fromkeys(r for base in bases for r in registers(base) if r in names)
         if not mine or flow.block_of[k] not in flow.reached:
             continue
-        chains = (c for name in mine for c in _chains(flow, k, name))
-        found = next((c for c in chains if _Paths(flow, threads, c).exists()), None)
+        yield from search.unset(k, mine, _MADE_OF)
+
+
+def unset_decisions(flow: Flow, threads: ThreadValues, number: Number | None = None) -> Iterator[UnsetPath]:
+    """The decisions of a function that a path comes to without a value of a register that decides.
+    ``number``: of a parameter's bytes."""
+    names = _reached_by(flow, read_early(flow), _DECIDES)
+    if not names:
+        return
+    search = _Search(flow, threads, number)
+    for k in _decisions(flow):
+        guard = flow.body[k].guard
+        if guard is not None and guard.name in names:
+            yield from search.unset(k, [guard.name], _DECIDES)
+
+
+def _decisions(flow: Flow) -> list[int]:
+    """The instructions whose guards decide who comes to what threads do together."""
+    meet = [k for k, i in enumerate(flow.body) if flow.block_of[k] in flow.reached and _together(i)]
+    controllers, around = flow.controllers(), set[int]()
+    work = [flow.block_of[k] for k in meet]
+    while work:
+        new = controllers[work.pop()] - around
+        around |= new
+        work += new
+    return sorted({*meet, *(flow.blocks[b].hi - 1 for b in around)})
+
+
+def _together(i: Instr) -> bool:
+    """Whether an instruction is more than arithmetic, control, and an access of one thread."""
+    return i.op == "call" or by_lanes(i) or not effects(i) <= _ALONE
+
+
+class _Search:
+    """Uses of registers without a value in one function."""
+
+    def __init__(self, flow: Flow, threads: ThreadValues, number: Number | None = None) -> None:
+        self.flow = flow
+        self.truths = Truths(flow, threads) if number is None else Truths(flow, threads, number)
+        self.flags = Flags(flow)
+        self._found: dict[tuple[_Use, ...], bool] = {}
+        self._followed: dict[str, set[int]] = {}
+
+    def unset(self, k: int, names: Iterable[str], made_of: frozenset[str]) -> Iterator[UnsetPath]:
+        """The first of some registers that a path to an instruction leaves without a value."""
+        chains = (c for name in names for c in _chains(self.flow, k, name, made_of))
+        found = next((c for c in chains if self._exists(c[:1]) and self._exists(c)), None)
         if found is not None:
             yield UnsetPath(k, found[0].name)
 
+    def _exists(self, chain: tuple[_Use, ...]) -> bool:
+        """Whether a path leads through some uses; of several decisions the first ones are often the same."""
+        if chain not in self._found:
+            followed = self._followed.setdefault(chain[0].name, {ALWAYS})
+            self._found[chain] = _Paths(self.truths, self.flags, chain).exists(followed)
+        return self._found[chain]
 
-def _reached_by(flow: Flow, names: frozenset[str]) -> frozenset[str]:
+
+def _reached_by(flow: Flow, names: frozenset[str], made_of: frozenset[str]) -> frozenset[str]:
     """The registers that some others may go into, and these."""
     found, grown = set(names), bool(names)
     while grown:
         more = {
-            r for i in flow.body if i.op in _MADE_OF and not found.isdisjoint(sources(i)) for r in results(i)
+            r for i in flow.body if i.op in made_of and not found.isdisjoint(sources(i)) for r in results(i)
         }
         grown = not more <= found
         found |= more
@@ -77,16 +137,16 @@ def _reached_by(flow: Flow, names: frozenset[str]) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """Instruction ``k`` reads a register, ``name``. ``chosen``: the predicate of a ``selp`` that picks it,
-    and its value."""
+    """Instruction ``k`` reads a register, ``name``. ``chosen``: the predicate that makes it count, as that of
+    a ``selp`` does, and its value."""
 
     k: int
     name: str
     chosen: tuple[Operand, bool] | None = None
 
 
-def _chains(flow: Flow, k: int, name: str) -> Iterator[tuple[_Use, ...]]:
-    """The uses that lead from a register that may have no value to the address of an access, that last."""
+def _chains(flow: Flow, k: int, name: str, made_of: frozenset[str]) -> Iterator[tuple[_Use, ...]]:
+    """The uses that lead from a register that may have no value to an instruction, and that one's last."""
     versions = flow.versions
     work: list[tuple[_Use, ...]] = [(_Use(k, name),)]
     seen = {(k, name)}
@@ -97,7 +157,7 @@ def _chains(flow: Flow, k: int, name: str) -> Iterator[tuple[_Use, ...]]:
             yield chain
         for v in made:
             at = versions.writer[v]
-            for use in _uses(flow.body[at], at):
+            for use in _uses(flow.body[at], at, made_of):
                 if (use.k, use.name) not in seen:
                     seen.add((use.k, use.name))
                     work.append((use, *chain))
@@ -124,9 +184,20 @@ def _merged(flow: Flow, v: int) -> tuple[set[int], bool]:
     return written, unset
 
 
-def _uses(i: Instr, k: int) -> Iterator[_Use]:
+def _uses(i: Instr, k: int, made_of: frozenset[str]) -> Iterator[_Use]:
     """The registers that the result of an instruction is made of."""
-    if i.op not in _MADE_OF or _constant(i):
+    if i.op not in made_of or _constant(i):
+        return
+    joined = "and" in (i.op, *i.mods)
+    if i.op in ("and", "or") and i.mods[-1] == "pred":  # one decides alone where it is false, or true
+        a, b = i.operands[1:3]
+        for x, other in ((a, b), (b, a)):
+            yield from (_Use(k, r, (other, joined)) for r in registers(x))
+        return
+    if i.op == "setp" and len(i.operands) == 4 and {"and", "or"} & {*i.mods}:
+        third = i.operands[3]
+        yield from (_Use(k, r, (third, joined)) for x in i.operands[1:3] for r in registers(x))
+        yield from (_Use(k, r) for r in registers(third))
         return
     if i.op == "selp":
         for op, value in zip(i.operands[1:3], (True, False), strict=True):
@@ -144,37 +215,65 @@ def _constant(i: Instr) -> bool:
     return i.op in ("and", "mul") and len(i.operands) == 3 and Imm(0) in (a, b)
 
 
-#: What is known on a path: versions and their values.
-_Known = frozenset[tuple[int, int]]
-
-
 class _Paths:
     """The paths from the start of a function through uses in their order, on which none of their registers is
-    written before its use."""
+    written before its use.
 
-    def __init__(self, flow: Flow, threads: ThreadValues, chain: tuple[_Use, ...]) -> None:
-        self.flow, self.chain = flow, chain
-        self.truths = _Truths(flow, threads)
-        self.counters = _Counters(flow)
-        self.matters = _compared(flow, self.truths, chain)
+    A path is sought with nothing known of predicates at first. What contradicts itself on the one that is
+    found is followed in the next search, until a path holds or there is none.
+    """
 
-    def exists(self) -> bool:
-        start = (0, 0, _Known(), self.truths.everyone)
-        work, seen = [start], {start}
-        while work:
-            if len(seen) > _MOST_STATES:
+    def __init__(self, truths: Truths, flags: Flags, chain: tuple[_Use, ...]) -> None:
+        self.flow, self.chain = truths.flow, chain
+        self.truths, self.flags = truths, flags
+        self.matters = _compared(self.flow, self.truths, chain)
+        self.leading = [_leading_to(self.flow, self.flow.block_of[use.k]) for use in chain]
+        self.contradicts = set[int]()
+
+    def exists(self, followed: set[int]) -> bool:
+        """Whether there is one. ``followed``: what paths are known to need; more of it is added."""
+        for _ in range(_MOST_FOLLOWED):
+            path = self._path(followed)
+            if path is None:
+                return False
+            more = self._contradiction(path) - followed if path else set[int]()
+            if not more:
                 return True
-            for state in self._after(*work.pop()):
-                if state is None:
-                    return True
-                if state not in seen:
-                    seen.add(state)
-                    work.append(state)
-        return False
+            followed |= more
+        return True
 
-    def _after(
-        self, block: int, use: int, known: _Known, who: bytes
-    ) -> Iterator[tuple[int, int, _Known, bytes] | None]:
+    def _path(self, followed: set[int]) -> list[int] | None:
+        """The blocks of a path; None if there is none, and no blocks where too many are looked at."""
+        start: _State = (0, 0, Known({(ALWAYS, True)}), self.truths.everyone)
+        before: dict[_State, _State | None] = {start: None}
+        work = deque([start])
+        while work and 0 in self.leading[0]:
+            if len(before) > _MOST_STATES:
+                return []
+            here = work.popleft()
+            for found in self._after(*here):
+                if found is None:
+                    return _blocks(here, before)
+                state = (*found[:2], frozenset(x for x in found[2] if x[0] in followed), found[3])
+                if state not in before:
+                    before[state] = here
+                    work.append(state)
+        return None
+
+    def _contradiction(self, path: list[int]) -> set[int]:
+        """What the predicates of a path contradict each other by; nothing if they do not."""
+        states: set[_State] = {(0, 0, Known({(ALWAYS, True)}), self.truths.everyone)}
+        for after in (*path[1:], None):
+            self.contradicts.clear()
+            found = [x for state in states for x in self._after(*state)]
+            if after is None and None in found:
+                return set()
+            states = {x for x in found if x is not None and x[0] == after}
+            if not states:
+                return {x for v in self.contradicts for x in self.flags.made_of(v)}
+        return set()
+
+    def _after(self, block: int, use: int, known: Known, who: bytes) -> Iterator[_State | None]:
         """The states behind a block; None: the last use is come to."""
         b = self.flow.blocks[block]
         states = [(use, known, who)]
@@ -189,15 +288,15 @@ class _Paths:
         for use, known, who in states:
             decided = len(b.succ) == 2 and last.guard is not None and b.succ[0] != b.succ[1]
             for n, succ in enumerate(b.succ):
-                if succ == self.flow.end:
+                if succ not in self.leading[use]:
                     continue
-                found: tuple[_Known, bytes] | None = (known, who)
+                found: tuple[Known, bytes] | None = (known, who)
                 if decided and last.guard is not None:
                     found = self._supposed(last.guard, b.hi - 1, known, who, holds=(n == 0) != last.negated)
                 if found is not None:
                     yield succ, use, self._entered(block, succ, found[0]), found[1]
 
-    def _executed(self, k: int, use: int, known: _Known, who: bytes) -> Iterator[tuple[int, _Known, bytes]]:
+    def _executed(self, k: int, use: int, known: Known, who: bytes) -> Iterator[tuple[int, Known, bytes]]:
         """The states behind an instruction: it may be a use, and may write the register of one."""
         i, here = self.flow.body[k], self.chain[use]
         if here.k == k:
@@ -211,124 +310,80 @@ class _Paths:
             if passed is not None:
                 yield use, *passed
 
-    def _read(self, here: _Use, i: Instr, known: _Known, who: bytes) -> tuple[_Known, bytes] | None:
-        found: tuple[_Known, bytes] | None = (known, who)
-        if i.guard is not None:
+    def _read(self, here: _Use, i: Instr, known: Known, who: bytes) -> tuple[Known, bytes] | None:
+        found: tuple[Known, bytes] | None = (known, who)
+        if i.guard is not None and i.guard.name != here.name:  # it is read whether it holds or not
             found = self._supposed(i.guard, here.k, known, who, holds=not i.negated)
         if found is not None and here.chosen is not None:
             found = self._supposed(here.chosen[0], here.k, *found, holds=here.chosen[1])
         return found
 
     def _supposed(
-        self, p: Operand, k: int, known: _Known, who: bytes, *, holds: bool
-    ) -> tuple[_Known, bytes] | None:
+        self, p: Operand, k: int, known: Known, who: bytes, *, holds: bool
+    ) -> tuple[Known, bytes] | None:
         """What is known where a predicate has a value; None where it cannot have it."""
         for v, truth, mask in self.truths.of(p, k, holds=holds):
             if (v, not truth) in known:
+                self.contradicts.add(v)
                 return None
             who = (np.frombuffer(who, dtype=np.bool_) & mask).tobytes() if mask is not None else who
             if v in self.matters:
                 known |= {(v, truth)}
         return (known, who) if any(who) else None
 
-    def _written(self, k: int, known: _Known, who: bytes) -> tuple[_Known, bytes]:
+    def _written(self, k: int, known: Known, who: bytes) -> tuple[Known, bytes]:
         made = {self.flow.versions.written(name, k) for name in results(self.flow.body[k])}
         kept = frozenset(x for x in known if x[0] not in made)
-        test = self.counters.tests.get(k)
-        return kept | test(known) if test is not None else kept, who
+        return kept | self.flags.made(k, known), who
 
-    def _entered(self, before: int, block: int, known: _Known) -> _Known:
+    def _entered(self, before: int, block: int, known: Known) -> Known:
         """What is known where merges of a block are made again."""
         versions = self.flow.versions
-        kept = frozenset(x for x in known if versions.writer[x[0]] >= 0 or versions.block[x[0]] != block)
-        return kept | self.counters.entering.get((before, block), frozenset())
+        kept = (x for x in known if x[0] < 0 or versions.writer[x[0]] >= 0 or versions.block[x[0]] != block)
+        return frozenset(kept) | self.flags.entering(before, block, known)
 
 
-class _Counters:
-    """Numbers that merges have on some edges, and what they are compared with: 0 in a loop's first turn."""
-
-    def __init__(self, flow: Flow) -> None:
-        versions = flow.versions
-        self.entering: dict[tuple[int, int], _Known] = {}
-        self.tests: dict[int, Callable[[_Known], _Known]] = {}
-        for k, i in enumerate(flow.body):
-            if flow.block_of[k] not in flow.reached or i.op != "setp" or len(i.mods) != 2:
-                continue
-            d, a, b = i.operands[:3]
-            test = _TESTS.get(i.mods[0])
-            if test is None or not (isinstance(d, Reg) and isinstance(a, Reg) and _small(b)):
-                continue
-            merge = versions.read(a.name, k)
-            for before, v in versions.merged(merge):
-                number = _number(flow, v)
-                if number is not None:
-                    at = before, versions.block[merge]
-                    self.entering[at] = self.entering.get(at, frozenset()) | {(merge, number)}
-                    self.tests[k] = partial(_tested, versions.written(d.name, k), merge, test, b.value)
+#: A block, the number of the next use, what is known, and the threads that may be on the path.
+_State = tuple[int, int, Known, bytes]
 
 
-def _tested(result: int, merge: int, test: Callable[[int, int], bool], bound: int, known: _Known) -> _Known:
-    """What a comparison of a merge brings, if its number is known."""
-    return frozenset((result, int(test(number, bound))) for v, number in known if v == merge)
+def _blocks(last: _State, before: dict[_State, _State | None]) -> list[int]:
+    """The blocks on the way to a state."""
+    found = list[int]()
+    at: _State | None = last
+    while at is not None:
+        found.append(at[0])
+        at = before[at]
+    return found[::-1]
 
 
-def _small(x: Operand) -> TypeGuard[Imm]:
-    """Whether an operand is a number that is the same with a sign and without."""
-    return isinstance(x, Imm) and 0 <= x.value < 1 << 15
+def _leading_to(flow: Flow, block: int) -> set[int]:
+    """The blocks from which one may come to a block, and itself."""
+    found, work = {block}, [block]
+    while work:
+        new = {p for p in flow.blocks[work.pop()].pred if p in flow.reached} - found
+        found |= new
+        work += new
+    return found
 
 
-def _number(flow: Flow, v: int) -> int | None:
-    """The number that a version is."""
-    k = flow.versions.writer[v]
-    i = flow.body[k] if k >= 0 else None
-    if i is None or i.op != "mov" or i.guard is not None or not _small(i.operands[1]):
-        return None
-    return i.operands[1].value
-
-
-class _Truths:
-    """What versions of predicates must be, where a predicate has a value."""
-
-    def __init__(self, flow: Flow, threads: ThreadValues) -> None:
-        self.flow, self.threads = flow, threads
-        self.everyone = np.ones(threads.threads, dtype=np.bool_).tobytes()
-
-    def of(self, p: Operand, k: int, *, holds: bool) -> Iterator[tuple[int, bool, np.ndarray | None]]:
-        """By version its value, and the threads in which it has that, if their numbers decide."""
-        if isinstance(p, Not):
-            p, holds = p.reg, not holds
-        if not isinstance(p, Reg):
-            return
-        v = self.flow.versions.read(p.name, k)
-        at = self.flow.versions.writer[v]
-        mine = self.threads.of_version(v)
-        yield v, holds, None if mine is None else (mine & np.uint64(1)).astype(np.bool_) == holds
-        i = self.flow.body[at] if at >= 0 else None
-        if i is None or i.guard is not None:
-            return
-        if i.op in ("and", "or") and i.mods[-1] == "pred" and holds == (i.op == "and"):
-            for x in i.operands[1:]:
-                yield from self.of(x, at, holds=holds)
-        elif i.op in ("mov", "not") and i.mods[-1] == "pred":
-            yield from self.of(i.operands[1], at, holds=holds == (i.op == "mov"))
-        elif i.op == "setp" and i.operands[0] == p and holds == ("and" in i.mods) and len(i.operands) == 4:
-            if {"and", "or"} & {*i.mods}:
-                yield from self.of(i.operands[3], at, holds=holds)
-
-
-def _compared(flow: Flow, truths: _Truths, chain: tuple[_Use, ...]) -> frozenset[int]:
-    """The versions of predicates that decide at several places: only these can contradict each other."""
+def _asking(flow: Flow, truths: Truths, chain: tuple[_Use, ...]) -> Iterator[tuple[int, int]]:
+    """The blocks whose branches, or guards of what a path looks at, ask a predicate; each with what it is."""
     names = {use.name for use in chain}
     at = {use.k for use in chain}
-    found: Counter[int] = Counter()
     for k, i in enumerate(flow.body):
-        if flow.block_of[k] not in flow.reached:
-            continue
-        if i.guard is not None and (i.op in _BRANCHES or k in at or not names.isdisjoint(results(i))):
-            found.update({v for value in (True, False) for v, _, _ in truths.of(i.guard, k, holds=value)})
-    for p, k in ((use.chosen[0], use.k) for use in chain if use.chosen is not None):
-        found.update({v for value in (True, False) for v, _, _ in truths.of(p, k, holds=value)})
+        if flow.block_of[k] in flow.reached and i.guard is not None:
+            if i.op in _BRANCHES or k in at or not names.isdisjoint(results(i)):
+                yield from ((flow.block_of[k], v) for v in truths.either(i.guard, k))
+    for use in chain:
+        if use.chosen is not None:
+            yield from ((flow.block_of[use.k], v) for v in truths.either(use.chosen[0], use.k))
+
+
+def _compared(flow: Flow, truths: Truths, chain: tuple[_Use, ...]) -> frozenset[int]:
+    """What is asked at several places: only this can contradict itself."""
+    found = Counter(v for _, v in _asking(flow, truths, chain))
     return frozenset(v for v, n in found.items() if n > 1)
 
 
-__all__ = ["UnsetPath", "unset_paths"]
+__all__ = ["UnsetPath", "unset_decisions", "unset_paths"]

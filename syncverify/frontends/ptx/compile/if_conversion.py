@@ -164,9 +164,9 @@ class IfConversion:
 
     def _unseen(self, k: int) -> bool:
         """Whether an instruction without an effect writes global memory alone, which no agent keeps; or lanes
-        execute it together, whichever come, and what it brings is not known."""
+        execute it together, whichever come, and what it brings is not known; or it is left out."""
         i = self.plan.body[k]
-        if i.op == "activemask" or k in self.plan.behind_data:
+        if i.op == "activemask" or k in self.plan.behind_data or self.plan.leaves_out(k):
             return True
         return i.op in ("st", "red", "atom") and "global" in i.mods
 

@@ -17,6 +17,7 @@ from syncverify.frontends.ptx.analysis.address_ranges import (
 )
 from syncverify.frontends.ptx.analysis.array_places import OUTSIDE_SHARED, ArrayPlace, array_places
 from syncverify.frontends.ptx.analysis.atomic_counters import adds_one, counting, loads_word, unwritten
+from syncverify.frontends.ptx.analysis.barrier_intervals import of_block
 from syncverify.frontends.ptx.analysis.block_groups import BlockGroups, without_address
 from syncverify.frontends.ptx.analysis.chosen_arrays import ChosenArrays
 from syncverify.frontends.ptx.analysis.collectives import Collectives, is_collective
@@ -52,7 +53,11 @@ from syncverify.frontends.ptx.analysis.load_arrival import unarrived_loads
 from syncverify.frontends.ptx.analysis.locks import free_effect, lock_effect, ticket_effect, try_effect
 from syncverify.frontends.ptx.analysis.lowest_places import LowestPlaces
 from syncverify.frontends.ptx.analysis.named_arrays import NamedArrays
-from syncverify.frontends.ptx.analysis.places_between_barriers import PlacesBetweenBarriers, SizedAccess
+from syncverify.frontends.ptx.analysis.places_between_barriers import (
+    PlacesBetweenBarriers,
+    SizedAccess,
+    places_between_barriers,
+)
 from syncverify.frontends.ptx.analysis.pointer_provenance import Origins
 from syncverify.frontends.ptx.analysis.run_past import BARRIERS, NOTHING, Passed, RunPast
 from syncverify.frontends.ptx.analysis.shared_pointers import names_shared, shared_pointers
@@ -113,7 +118,8 @@ class Plan:
     barriers bring and what decides for whole warps are words, any of which they may be. ``aligned``: what
     pointers in parameters are multiples of, if not of 16; copies whose alignment the text shows then need no
     address. ``blocks_in_x``: of the grid, where that is a number. ``turns``: atomics in shared memory whose
-    orders are tried. ``copies_apart``: bulk copies in flight write different places.
+    orders are tried. ``copies_apart``: bulk copies in flight write different places. ``barriers``: those of
+    the block are events; else they are left out, as by their places accesses race with none between two.
     """
 
     def __init__(
@@ -137,8 +143,10 @@ class Plan:
         given: bool = False,
         turns: Mapping[int, SharedTurn] = NO_TURNS,
         copies_apart: bool = False,
+        barriers: bool = True,
     ) -> None:
         self.copies_apart = copies_apart
+        self.barriers = barriers
         self.alone = alone  # the grid is one block
         self.given = given  # all sizes of the launch have numbers
         self.blocks_in_x = blocks_in_x
@@ -161,8 +169,6 @@ class Plan:
         self.block_groups = block_groups
         self.numbers = numbers
         self.spins = self.flow.spins
-        #: by flow, block and names of shared arrays
-        self._places: dict[tuple[Flow, tuple[int, ...], frozenset[str]], PlacesBetweenBarriers] = {}
         self.decoded: dict[int, Decoded] = {}
         #: accesses without a space, and whether they may reach shared memory
         self._generic: dict[int, bool] = {}
@@ -190,6 +196,8 @@ class Plan:
         pointers = shared_pointers(self.function)
         foreign = {**foreign_addresses(self.flow, self.module), **unset_addresses(self.function)}
         for k, i in enumerate(self.body):
+            if self.leaves_out(k):
+                continue
             access = decode_access(i) if refused(i, self.function) is None else None
             if access is not None and access.space == "generic":
                 self._generic[k] = bool(pointers.intersection(registers(access.address))) or names_shared(
@@ -517,6 +525,10 @@ class Plan:
             self.whole_flow, self._may_part, together=self.is_collective, met=self.decoded.__contains__
         )
 
+    def leaves_out(self, k: int) -> bool:
+        """Whether an instruction is a barrier of the block that is no event here."""
+        return not self.barriers and of_block(self.body[k])
+
     def is_collective(self, k: int) -> bool:
         """Whether lanes execute an instruction together, and it has no other event."""
         return is_collective(self.body[k]) or k in self._outside
@@ -574,7 +586,7 @@ class Plan:
         @cache
         def of(site: int) -> SizedAccess | None:
             k = self._instruction(site)
-            return None if k is None else found.of(k)
+            return None if k is None else found.of(k, every=not self.barriers)
 
         return of
 
@@ -582,11 +594,17 @@ class Plan:
         """Whether sizes place accesses, and all those to the same arrays race with none of them."""
         return self._between_barriers(block, shared).covers
 
+    def apart_by_places(self, block: Sequence[int], shared: Mapping[str, int]) -> bool:
+        """Whether all threads come to the same barriers of the block, and no accesses to shared memory race
+        between two of these."""
+        return not self._generic_shared and self._between_barriers(block, shared).covers_all
+
+    @property
+    def _generic_shared(self) -> bool:
+        return any(self._generic.values())
+
     def _between_barriers(self, block: Sequence[int], shared: Mapping[str, int]) -> PlacesBetweenBarriers:
-        key = (self.flow, tuple(block), frozenset(shared))
-        if key not in self._places:
-            self._places[key] = PlacesBetweenBarriers(self.flow, block, shared.keys())
-        return self._places[key]
+        return places_between_barriers(self.flow, block, shared.keys())
 
     def reached(
         self, block: Sequence[int], shared: Mapping[str, int], *, parameters: bool

@@ -94,6 +94,12 @@ class Context(Protocol):
     def group(self, site: int) -> int:
         """The group of an access of which no two race (``Footprint.slots``); 0: it is in none."""
 
+    def only_groups(self) -> bool:
+        """Whether all accesses to shared memory are in groups, so that their places say nothing more."""
+
+    def in_its_array(self, site: int) -> bool:
+        """Whether an access that lies inside shared memory, or ``kept``, lies in its group's array."""
+
     def strided(self, site: int, address: Value, why: str, size: int) -> Sequence[Range] | None:
         """Where each lane's access of ``size`` bytes may go in dynamic shared memory whose bytes nobody gave:
         each multiple of a step away from a place of its own. Only a proof may rest on that. Empty where such

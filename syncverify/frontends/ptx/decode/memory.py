@@ -145,6 +145,12 @@ def access_events(a: Access, ctx: Context, site: int, address: Value, values: Se
         return [(Ev.FAULT, site, *wrong)]
     size = a.bytes
     writes = a.code == Ev.WRITE
+    group = ctx.group(site)
+    if group and ctx.only_groups():
+        if ctx.in_its_array(site):
+            return []
+        low, high = min(offsets), max(offsets) + size
+        return _events(a, site, _anywhere_of_group(ctx, cta, Range(low, high - low), a, group), handle)
     if len(set(offsets)) == 1 and not part:
         fp = footprint(cta, Range(offsets[0], size), ctx.lanes, varying=writes, many=len(ctx.lanes) > 1)
     else:
@@ -156,7 +162,6 @@ def access_events(a: Access, ctx: Context, site: int, address: Value, values: Se
         fp = replace(fp, overlap=not alike, alike=alike)
     if a.single:
         fp = replace(fp, element=a.single)
-    group = ctx.group(site)
     if group:
         fp = replace(fp, slots=group)
     return _events(a, site, ctx.footprint(fp), handle)
@@ -203,7 +208,10 @@ def _somewhere(a: Access, ctx: Context, site: int, address: Value, why: str) -> 
             return []
         fp = footprint(ctx.cta, bytes_, ctx.lanes)
         return [ctx.footprint(replace(fp, slots=group, word=a.single or a.bytes))]
-    places: Range | Sequence[Range] | None = ctx.strided(site, address, why, a.bytes)
+    group = ctx.group(site)
+    places: Range | Sequence[Range] | None = None
+    if not (group and ctx.only_groups()):
+        places = ctx.strided(site, address, why, a.bytes)
     if places is None:
         places = ctx.anywhere(site, address, why, 8 * a.size if len(a.elements) == 1 else 0)
     if not places:
@@ -214,12 +222,19 @@ def _somewhere(a: Access, ctx: Context, site: int, address: Value, why: str) -> 
         _aligned_somewhere(a, ctx, site, (at,) if isinstance(at, Range) else at)
     word, varying = a.single or a.bytes, a.code == Ev.WRITE
     found = [_reached(cta, at, tuple(ctx.lanes), word, varying=varying) for cta in reached]
-    group = ctx.group(site)
+    if group and ctx.only_groups() and len(ctx.arrays) == 1:
+        return []
     if group:
         found = [replace(fp, overlap=False, slots=group) for fp in found]
     elif any(fp.overlap for fp in found) and ctx.apart(site) >= a.bytes:
         found = [replace(fp, overlap=False) for fp in found]
     return [ctx.footprint(fp) for fp in found]
+
+
+def _anywhere_of_group(ctx: Context, cta: int, at: Range, a: Access, group: int) -> int:
+    """The footprint of an access that lies anywhere in a range, and races with none of its group."""
+    found = _reached(cta, at, tuple(ctx.lanes), a.single or a.bytes, varying=a.code == Ev.WRITE)
+    return ctx.footprint(replace(found, overlap=False, slots=group))
 
 
 def _aligned_somewhere(a: Access, ctx: Context, site: int, places: Iterable[Range]) -> None:

@@ -180,6 +180,12 @@ class ClassContext:
         t.placed_by_sizes[site] = found.positive
         return OF_SIZES + found.group
 
+    def only_groups(self) -> bool:
+        return self.tables.only_groups
+
+    def in_its_array(self, site: int) -> bool:
+        return len(self.tables.layout.names) == 1 or self.kept(site) is not None
+
     def strided(self, site: int, address: Value, why: str, size: int) -> list[Range] | None:
         t = self.tables
         start, end, array = t.dynamic_start, self.shared_end, t.array(site)

@@ -129,6 +129,7 @@ class PtxSystem(SymbolicSystem):
             tables.slots = program.shared_slots(launch.block, shared)
             if launch.sized:
                 tables.between_barriers = program.between_barriers(launch.block, shared)
+                tables.only_groups = not program.barriers
             _open_dynamic(tables, program, launch)
             if launch.inside_arrays:
                 array = _arrays(laid, program)

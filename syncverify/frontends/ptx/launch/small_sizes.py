@@ -64,18 +64,21 @@ def edge_sizes(facts: PtxFacts) -> Iterator[dict[str, int]]:
 
 
 def largest_sizes(facts: PtxFacts, wanted: Set[str]) -> Iterator[dict[str, int]]:
-    """The largest numbers that the facts allow of some sizes, with the second smallest of all others, for 0
-    may let nothing happen; none where nothing bounds one of them."""
+    """The largest numbers that the facts allow of some sizes, with the second smallest of all others, and of
+    those that nothing bounds, for 0 may let nothing happen; none where nothing bounds any."""
     sizes = sorted(facts.symbols().keys() - facts.left_open())
     bound: dict[str, int] = {}
+    free = set[str]()
     for name in sizes:
         own = [c for c in facts.constraints() if names(c) == {name}]
         allowed = _values(name, own, FURTHEST + 1 if name in wanted else 2)
-        if not allowed or (name in wanted and allowed[-1] == FURTHEST):
+        if not allowed:
             return
-        bound[name] = allowed[-1]
+        if allowed[-1] == FURTHEST:
+            free.add(name)
+        bound[name] = allowed[1] if name in wanted & free else allowed[-1]
     known = [c for c in facts.constraints() if names(c) <= bound.keys()]
-    if not wanted.isdisjoint(sizes) and all(_holds(c, bound) for c in known):
+    if not (wanted - free).isdisjoint(sizes) and all(_holds(c, bound) for c in known):
         yield bound
 
 

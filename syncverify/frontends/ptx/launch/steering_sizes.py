@@ -175,6 +175,8 @@ def _seen(program: Program, j: int) -> bool:
     """Whether an instruction does more than write registers and access memory."""
     if j in program.decoded:
         return not _accesses(program.decoded[j])
+    if program.leaves_out(j):
+        return False
     return j in program.touches or j in program.takes or program.body[j].op in _SEEN
 
 

@@ -47,6 +47,13 @@ def reads_thread_numbers(function: Function) -> bool:
     )
 
 
+def asks_extents(function: Function) -> bool:
+    """Whether a kernel asks how many threads a block has; else it is written for some number of them."""
+    return any(
+        isinstance(o, Special) and o.name.startswith("%ntid") for i in function.body for o in i.operands
+    )
+
+
 def usual_blocks(function: Function) -> tuple[Block, ...]:
     """Blocks to try for a kernel whose block nothing gives."""
     return _USUAL[dimensions(function)]
@@ -126,6 +133,7 @@ class _Named:
 
 __all__ = [
     "Block",
+    "asks_extents",
     "blocks_of",
     "dimensions",
     "few_threads",

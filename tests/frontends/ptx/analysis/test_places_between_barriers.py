@@ -99,6 +99,11 @@ class _Text:
                     if guard is not None:
                         self.lines.append(f"@!{self.compare(guard, names)} bra {out};")
                     self.lines.append(f"mov.u32 {names[name]}, {self.term(value, names)};\n{out}:")
+                case ("when", guard, body):
+                    out = self.label()
+                    self.lines.append(f"@!{self.compare(guard, names)} bra {out};")
+                    self.write(body, names)
+                    self.lines.append(f"{out}:")
                 case ("for", name, start, bound, step, body):
                     self.registers += 1
                     i, head, out = f"%r{self.registers}", self.label(), self.label()
@@ -149,6 +154,7 @@ class _Thread:
         self.names = {"t": t, "n": n, "r": r, "x": 0, "y": t}
         self.interval, self.steps = 0, 0
         self.found: list[tuple[int, int, int]] = []
+        self.met: list[int] = []  # barriers, by the number of accesses ahead of them in the text
 
     def value(self, x: Term) -> int:
         if isinstance(x, int):
@@ -176,6 +182,11 @@ class _Thread:
             match s:
                 case ("bar",):
                     self.interval += 1
+                    self.met.append(number)
+                case ("when", guard, body):
+                    if _COMPARED[guard[0]](self.value(guard[1]), self.value(guard[2])):
+                        self.run(body, number)
+                    number += _accesses(body)
                 case ("st" | "ld", place, guard):
                     if guard is None or _COMPARED[guard[0]](self.value(guard[1]), self.value(guard[2])):
                         self.found.append((self.interval, number, 4 * self.value(place)))
@@ -208,12 +219,14 @@ class _Thread:
 
 
 def _accesses(statements: Sequence[Statement]) -> int:
-    return sum(_accesses(s[-1]) if s[0] in ("for", "do") else s[0] in ("st", "ld") for s in statements)
+    return sum(
+        _accesses(s[-1]) if s[0] in ("for", "do", "when") else s[0] in ("st", "ld") for s in statements
+    )
 
 
 def _codes(statements: Sequence[Statement]) -> Iterator[str]:
     for s in statements:
-        if s[0] in ("for", "do"):
+        if s[0] in ("for", "do", "when"):
             yield from _codes(s[-1])
         elif s[0] in ("st", "ld"):
             yield s[0]
@@ -249,6 +262,27 @@ def wrong(statements: Sequence[Statement], groups: Sequence[int], positive: Sequ
                 for (t, a, x), (u, b, y) in combinations(found, 2):
                     if t != u and groups[a] == groups[b] and "st" in (codes[a], codes[b]) and abs(x - y) < 4:
                         return f"n={n} r={r}: thread {t} access {a} at {x}, thread {u} access {b} at {y}"
+    return None
+
+
+def covers(statements: Sequence[Statement]) -> bool:
+    """Whether it is claimed of all accesses, and of all barriers."""
+    flow = Flow(parse(written(statements), "k.ptx").entries[0])
+    return PlacesBetweenBarriers(flow, (THREADS, 1, 1), {"s": 0}).covers_all
+
+
+def parted(statements: Sequence[Statement]) -> str | None:
+    """A launch in which threads come to other barriers than others do."""
+    for n in (-3, -1, 0, 1, 2, 3, 5, 8, 16):
+        for r in (-2, 0, 1, 2, 5, 8):
+            threads = [_Thread(t, n, r) for t in range(THREADS)]
+            try:
+                for thread in threads:
+                    thread.run(statements, 0)
+            except _StoppedError:
+                continue
+            if any(thread.met != threads[0].met for thread in threads):
+                return f"n={n} r={r}: {[thread.met for thread in threads]}"
     return None
 
 
@@ -345,6 +379,30 @@ MEET: dict[str, list[Statement]] = {
 
 
 @pytest.mark.parametrize("name", MEET)
+def test_what_meets_is_not_covered(name: str) -> None:
+    assert not covers(MEET[name])
+
+
+PARTED: dict[str, tuple[list[Statement], bool]] = {
+    "a barrier for all": ([("st", "t", None), ("bar",), ("ld", ("-", 7, "t"), None)], True),
+    "a barrier by a size": ([("st", "t", None), ("when", ("gt", "n", 3), [("bar",)])], True),
+    "a barrier in turns by a size": (ODD_EVEN, True),
+    "a barrier for some": ([("st", "t", None), ("when", ("gt", "t", 3), [("bar",)])], False),
+    "a barrier in turns of a thread": ([("st", "t", None), ("for", "i", 0, "t", 1, [("bar",)])], False),
+    "a barrier by what some have": (
+        [("st", "t", None), ("set", "x", "n", ("gt", "t", 3)), ("when", ("gt", "x", 3), [("bar",)])],
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PARTED)
+def test_all_come_to_the_same_barriers(name: str) -> None:
+    statements, same = PARTED[name]
+    assert covers(statements) is same and (parted(statements) is None) is same
+
+
+@pytest.mark.parametrize("name", MEET)
 def test_groups_without_what_meets(name: str) -> None:
     groups, positive = claims(MEET[name])
     assert not all(groups)
@@ -421,7 +479,13 @@ def _turned(d: random.Random, names: Sequence[str], depth: int) -> Statement:
 
 
 def _drawn(
-    d: random.Random, names: Sequence[str], depth: int, *, barriers: bool, turned: bool = False
+    d: random.Random,
+    names: Sequence[str],
+    depth: int,
+    *,
+    barriers: bool,
+    turned: bool = False,
+    parted: bool = False,
 ) -> list[Statement]:
     found: list[Statement] = []
     for _ in range(d.randint(1, 3)):
@@ -433,8 +497,13 @@ def _drawn(
             bound = d.choice(["n", "r", ("*", "n", 2), ("*", "n", "n"), ("+", "n", "r")])
             step = d.choice([1, 1, 2, THREADS, "n"])
             within = barriers and (uniform or d.random() < 0.3)
-            inner = _drawn(d, [*names, name], depth - 1, barriers=within, turned=turned)
+            inner = _drawn(d, [*names, name], depth - 1, barriers=within, turned=turned, parted=parted)
             found.append(("for", name, start, bound, step, inner))
+        elif parted and how < 0.35 and depth:
+            within = d.random() < 0.6
+            asked = (d.choice(("lt", "gt", "eq")), d.choice("nr"), d.choice("nr")) if within else None
+            inner = _drawn(d, names, depth - 1, barriers=within or d.random() < 0.3, parted=parted)
+            found.append(("when", asked or _guard(d, names), inner))
         elif turned and how < 0.3 and depth:
             found.append(_turned(d, names, depth))
         elif how < 0.35:
@@ -474,6 +543,27 @@ def test_drawn_kernels() -> None:
 def test_drawn_kernels_with_conditions_behind_their_turns() -> None:
     grouped = sum(_judged(seed, turned=True) for seed in range(20 * TURN, 20 * TURN + 20))
     assert grouped > 5
+
+
+def _judged_whole(seed: int) -> bool:
+    """Whether all of a drawn kernel is claimed; then threads come to the same barriers, and nothing meets."""
+    d = random.Random(seed)
+    statements = _drawn(d, ["t", "t", "n", "r", "x"], 2, barriers=True, turned=seed % 2 == 0, parted=True)
+    if not covers(statements):
+        return False
+    _, positive = claims(statements)
+    found = parted(statements) or wrong(statements, [1] * len(positive), positive)
+    assert found is None, f"seed {seed}: {found}\n{statements}"
+    return True
+
+
+def test_drawn_kernels_as_a_whole() -> None:
+    assert sum(map(_judged_whole, range(60 * TURN, 60 * TURN + 60))) > 5
+
+
+@pytest.mark.slow
+def test_more_drawn_kernels_as_a_whole() -> None:
+    assert sum(map(_judged_whole, range(30_000, 33_000))) > 300
 
 
 @pytest.mark.slow
