@@ -161,8 +161,8 @@ _READS = ("SV110", "SV111")
 def _exchanges(run: Run, f: Failure) -> bool:
     if f.rule == "SV501" or _of_two_blocks(run, f):
         return f.rule in (*_READS, "SV501") and _of_two_blocks(run, f)
-    looked = f.rule in _READS or (f.rule == "SV112" and _of_an_atomic(f))
-    return looked and _in_global(run, f) and not any(_of_many(run, r) for r in (f.first, f.second))
+    reads = f.rule in _READS or (f.rule == "SV112" and _of_an_atomic(f))
+    return reads and _in_global(run, f) and not any(_of_many(run, r) for r in (f.first, f.second))
 
 
 def _of_many(run: Run, r: Record | None) -> bool:
