@@ -4,8 +4,8 @@
         [--rows FILE] [--out FILE]
 
 A seed names its program of a set for ever. Sets: protocols, open, data, wgmma, boxes, words, contracts,
-lanes, values, strong, arrays, engines, bypasses; ``all`` draws from the first nine in turn, and ``every``
-from all: its seeds are those of the set that a row names. All processes serve all sets.
+lanes, values, strong, arrays, engines, bypasses, heads; ``all`` draws from the first nine in turn, and
+``every`` from all: its seeds are those of the set that a row names. All processes serve all sets.
 A third are right, a third have a planted mistake, a third random edits. Wrong are: proved, and an execution
 does harm; refuted, and none of 130 executions does; not replayed, and one does. A proof that warns of a
 contested point at the line of the harm is ``contested``; it is ``warned`` where harm comes only after what

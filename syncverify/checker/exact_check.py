@@ -18,7 +18,11 @@ from syncverify.checker.explain.hang import hang_failure, release_blocked, stuck
 from syncverify.checker.explain.root_causes import Group, diagnostic, distinct, group_by_root_cause, warnings
 from syncverify.checker.happens_before.end_of_run import check_end
 from syncverify.checker.happens_before.failure import HARM, IMMEDIATE, Failure
-from syncverify.checker.happens_before.race_findings import between_threads, some_between_threads
+from syncverify.checker.happens_before.race_findings import (
+    between_blocks,
+    some_between_blocks,
+    some_in_global,
+)
 from syncverify.checker.happens_before.run import (
     AFTER_HARM,
     BranchingPoll,
@@ -128,8 +132,9 @@ def _harm_of(run: Run, undecided: Outcome, policy: Policy, budget: Budget) -> Ou
         return undecided
     stats = {
         **undecided.stats,
-        "exchange": between_threads(run, harms),
-        "some exchange": some_between_threads(run, harms),
+        "exchange": between_blocks(run, harms),
+        "some exchange": some_between_blocks(run, harms),
+        "some global race": some_in_global(run, harms),
     }
     return Outcome(Verdict.REFUTED, (*found, *undecided.diagnostics), witness, None, stats)
 
@@ -213,8 +218,9 @@ def _outcome(
         roots = [g.root for g, _ in shown]
         stats: dict[str, Any] = {
             "obligation": _first_cause(roots[0]).obligation.name,
-            "exchange": between_threads(run, roots),
-            "some exchange": some_between_threads(run, roots),
+            "exchange": between_blocks(run, roots),
+            "some exchange": some_between_blocks(run, roots),
+            "some global race": some_in_global(run, roots),
         }
         return Outcome(Verdict.REFUTED, tuple(found), shown[0][1], None, stats)
     if undecided:

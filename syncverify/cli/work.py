@@ -242,6 +242,11 @@ def _checked(wanted: Wanted, item: Item) -> Checked:
     reports: list[KernelReport] = []
     interrupted = False
     source = _source(item, wanted.cuda)
+    first = None
+    if wanted.kernel_judges:
+        from syncverify.driver.acceptance import KernelFirst, asked_after
+
+        first = KernelFirst(source, wanted.facts_of(item), wanted.values, wanted.infer)
     options = Options(
         values=wanted.values,
         kernel=wanted.kernel,
@@ -254,16 +259,15 @@ def _checked(wanted: Wanted, item: Item) -> Checked:
         isolated=True,
         replay=wanted.replay,
         repairs=wanted.advice,
+        first=first,
     )
     try:
         for report in check_each(source, wanted.facts_of(item), options, errors.append):
             reports.append(report)
     except KeyboardInterrupt:
         interrupted = True
-    if wanted.kernel_judges and not interrupted:
-        from syncverify.driver.acceptance import asked
-
-        reports = asked(source, wanted.facts_of(item), wanted.values, reports, infer=wanted.infer)
+    if first is not None and not interrupted:
+        reports = asked_after(first, reports)
     every = wanted.kernel is None and item.entry is None and not interrupted
     shown = finished(source, reports, every)
     return Checked(tuple(shown), frozenset(source.names), tuple(errors), interrupted)

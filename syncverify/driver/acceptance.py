@@ -8,7 +8,7 @@ through their certificates, which the kernel's exact judge follows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from syncverify.base.diagnostics import Acceptance, KernelReport, Policy, ScopeKind, Verdict
@@ -18,7 +18,13 @@ from syncverify.checker.kernel.accept import Accepted
 from syncverify.checker.prover.parametric.concrete_checks import Problem
 from syncverify.checker.prover.parametric.result import ParametricResult
 from syncverify.checker.prover.parametric.strategy import problem_of
-from syncverify.checker.prover.rings.by_induction import Cases, InductionProof, NotReadError, shown_cases
+from syncverify.checker.prover.rings.by_induction import (
+    Cases,
+    InductionProof,
+    NotReadError,
+    holds_strictly,
+    shown_cases,
+)
 from syncverify.checker.prover.rings.cases import OutsideError, accept_kernel
 from syncverify.checker.prover.rings.program import stage_parameters
 from syncverify.checker.prover.rings.prove_cases import NotFoundError, in_words, prove_kernel
@@ -27,11 +33,12 @@ from syncverify.driver.certificates import RejectedError, dumps
 from syncverify.driver.certificates.blocks import with_block
 from syncverify.driver.explained import bare
 from syncverify.driver.files import SourceFile, certificates, recheck
-from syncverify.driver.ptx_check import kernel_task, reports_of
+from syncverify.driver.ptx_check import Task, kernel_task, reports_of
 from syncverify.driver.ptx_task import Checker
 from syncverify.driver.sought import sought
 from syncverify.driver.verdicts import run_system
 from syncverify.frontends.launch_facts import LaunchFacts
+from syncverify.frontends.ptx.launch.tensormap_boxes import InferredBoxes
 from syncverify.frontends.ptx.launch.usual_blocks import blocks_in_words
 from syncverify.ir.nodes import Kernel
 
@@ -51,21 +58,28 @@ def asked(
 
     A kernel of PTX that the search leaves undecided at every size is proved if the kernel accepts a proof.
     """
+    return asked_after(KernelFirst(source, facts, values, infer), reports)
+
+
+def asked_after(first: KernelFirst, reports: Iterable[KernelReport]) -> list[KernelReport]:
+    """The same where the kernel may have been asked before the search."""
+    source, facts, values = first.source, first.facts, first.values
     kernels = {k.name: facts.apply(k)[0] for k in source.kernels}
     out: list[KernelReport] = []
     for r in reports:
         if r.verdict is not Verdict.PROVED:
-            out.append(
-                _undecided(source, facts, values, r, infer=infer) if r.verdict is Verdict.UNKNOWN else r
-            )
+            out.append(_undecided(first, r) if r.verdict is Verdict.UNKNOWN else r)
             continue
         if r.blocks:
-            out.append(_with_each_block(source, facts, values, r, infer=infer))
+            out.append(_with_each_block(source, facts, values, r, infer=first.infer))
             continue
         if r.name in kernels:
             found = _by_protocol(kernels[r.name], r)
+        elif isinstance(r.protocol, InductionProof):  # its certificate was accepted
+            out.append(r)
+            continue
         else:
-            found = _by_events(source, facts, values, r, infer=infer)
+            found = _by_events(first, r)
         if found is not None and isinstance(found.protocol, InductionProof):
             found = _followed(source, facts, values, found)
         if found is None or not found.acceptance.kernel:
@@ -94,13 +108,12 @@ def _with_each_block(
     return replace(r, assumptions=tuple(assumed), acceptance=accepted, protocol=protocols)
 
 
-def _undecided(
-    source: SourceFile, facts: LaunchFacts, values: Mapping[str, int], r: KernelReport, *, infer: bool
-) -> KernelReport:
+def _undecided(first: KernelFirst, r: KernelReport) -> KernelReport:
     """An undecided report, or the proof that the kernel accepts. Executions may contradict that proof as they
     may any other's: a protocol does not hold what blocks count in global memory.
     """
-    found = _by_events(source, facts, values, r, infer=infer)
+    source, facts, values = first.source, first.facts, first.values
+    found = _by_events(first, r)
     if found is None or source.module is None or not found.acceptance.kernel:
         return r
     found = replace(found, assumptions=(*found.assumptions, *source.assumptions))
@@ -148,12 +161,21 @@ def _read(r: KernelReport, find: Callable[[], InductionProof]) -> KernelReport:
     return replace(r, acceptance=Acceptance(True, None, found.words()), protocol=found)
 
 
-def _by_events(
-    source: SourceFile, facts: LaunchFacts, values: Mapping[str, int], r: KernelReport, *, infer: bool
-) -> KernelReport | None:
-    """A kernel of PTX for every size that is open; None for a launch."""
-    if r.scope.kind is ScopeKind.EXACT or source.module is None:
-        return None
+@dataclass(frozen=True, slots=True)
+class ByEvents:
+    """What the kernel says of an entry of PTX for every size. ``report``: of the check that posed its
+    problems; ``shown``: of each of these, None where it has no proof; ``failed``: why. ``strictly``: strict
+    mode asks for no more.
+    """
+
+    report: KernelReport
+    shown: tuple[tuple[Cases, ...] | None, ...]
+    failed: tuple[str, ...]
+    strictly: bool
+
+
+def by_events(task: Task, *, strictly: bool = False) -> ByEvents:
+    """Asks the kernel alone about a task. ``strictly``: about strict mode, too, if it accepts the proof."""
     shown: list[tuple[Cases, ...] | None] = []
     failed: list[str] = []
 
@@ -169,15 +191,59 @@ def _by_events(
             return ParametricResult(Verdict.UNKNOWN, reason=str(e))
         return ParametricResult(Verdict.PROVED)
 
+    k = task.kernel
+    boxes = None if k.boxes is None else InferredBoxes()
+    asking = replace(k, checker=replace(k.checker, prove=prove, briefly=None, ahead=None), boxes=boxes)
+    found = list(reports_of(replace(task, kernel=asking), ScopeKind.ALL))[-1]
+    proved = found.verdict is Verdict.PROVED and any(shown)
+    more = strictly and proved and all(holds_strictly(x) for x in shown if x is not None)
+    return ByEvents(found, tuple(shown), tuple(failed), more)
+
+
+@dataclass(slots=True)
+class KernelFirst:
+    """Asks the kernel about entries of PTX before they are searched, and keeps what it says of each.
+
+    Its proof takes the place of the search only where that would have nothing to add. A search warns of what
+    strict mode asks, so the proof has to hold in strict mode, too; and its certificate has to be accepted.
+    Whatever the kernel does not judge is searched as ever.
+    """
+
+    source: SourceFile
+    facts: LaunchFacts
+    values: Mapping[str, int]
+    infer: bool = True
+    kept: dict[str, ByEvents] = field(default_factory=dict)
+
+    def __call__(self, task: Task) -> KernelReport | None:
+        """The report of an entry that the kernel accepts; None where it has to be searched."""
+        k = task.kernel
+        is_open = bool(k.facts.symbols()) or not all(isinstance(e, int) for e in k.facts.grid)
+        if k.policy is not Policy.PRACTICAL or k.facts.block is None or not is_open:
+            return None
+        found = self.kept[k.function.name] = by_events(task, strictly=True)
+        if not found.strictly:
+            return None
+        proved = _read(found.report, lambda: InductionProof(found.shown))
+        followed = _followed(self.source, self.facts, self.values, proved)
+        return followed if followed.acceptance.kernel else None
+
+
+def _by_events(first: KernelFirst, r: KernelReport) -> KernelReport | None:
+    """A kernel of PTX for every size that is open; None for a launch."""
+    source, facts, values, infer = first.source, first.facts, first.values, first.infer
+    if r.scope.kind is ScopeKind.EXACT or source.module is None:
+        return None
     f = next((f for f in source.module.entries if r.name in (f.name, base_name(f.name))), None)
     if f is None:
         return None
-    task = kernel_task(
-        source.module, f, facts, r.policy, Checker(run_system, prove), values, source.hash, infer
-    )
-    found = list(reports_of(task, ScopeKind.ALL))[-1]
-    if not any(shown) or found.verdict is not Verdict.PROVED or found.scope != r.scope:
-        why = failed[-1] if failed else "its problem for every size is not posed"
+    known = first.kept.get(f.name)
+    if known is None:
+        checker = Checker(run_system)
+        known = by_events(kernel_task(source.module, f, facts, r.policy, checker, values, source.hash, infer))
+    found = known.report
+    if not any(known.shown) or found.verdict is not Verdict.PROVED or found.scope != r.scope:
+        why = known.failed[-1] if known.failed else "its problem for every size is not posed"
         return replace(
             r, acceptance=Acceptance(reason=f"it is not read as a protocol, or has no proof: {why}")
         )
@@ -185,7 +251,7 @@ def _by_events(
     if r.verdict is Verdict.PROVED:  # the kernel may have accepted what rests on more
         missing = tuple(x for x in found.assumptions if x not in r.assumptions)
         proved = replace(r, assumptions=(*r.assumptions, *missing))
-    return _read(proved, lambda: InductionProof(tuple(shown)))
+    return _read(proved, lambda: InductionProof(known.shown))
 
 
 def _followed(

@@ -192,7 +192,8 @@ class Options:
     assumptions. ``advice`` adds notes on what proved kernels could do without (SV6xx). ``guard``: what one
     kernel may take. ``isolated``: a fault of the tool is a kernel's report, and goes no further. ``replay``:
     refutations of PTX and CUDA are replayed on the second reader (``driver.confirmed``). ``repairs``: an edit
-    that mends a refuted kernel is looked for, and block and sizes with which a kernel is proved.
+    that mends a refuted kernel is looked for, and block and sizes with which a kernel is proved. ``first``:
+    who is asked about an entry of PTX at every size before it is searched, and may give its report.
     """
 
     values: Mapping[str, int] = field(default_factory=dict)
@@ -206,6 +207,7 @@ class Options:
     isolated: bool = False
     replay: bool = True
     repairs: bool = True
+    first: Callable[[Task], KernelReport | None] | None = None
 
 
 def check_source(
@@ -382,7 +384,9 @@ class _PtxCheck:
 
         proved = _Proved()
         task = self.task(proved.judge if self.options.advice else run_system)
-        for found in reports_of_shapes(task, self.options.scope):
+        ask = self.options.first if self.options.scope is ScopeKind.ALL else None
+        first = None if ask is None else ask(task)
+        for found in reports_of_shapes(task, self.options.scope) if first is None else (first,):
             report = replace(found, assumptions=(*found.assumptions, *self.source.assumptions))
             yield _spelled(report)
         if self.options.advice:

@@ -10,7 +10,7 @@ from syncverify.base.diagnostics import Diagnostic, Policy, Severity
 from syncverify.base.kernel_names import base_name
 from syncverify.checker.kernel.exact.state import LEFT_ALONE
 from syncverify.frontends.ptx.analysis.block_axes import left_out
-from syncverify.frontends.ptx.analysis.block_places import BlockPlaces
+from syncverify.frontends.ptx.analysis.block_places import BlockPlaces, Shared
 from syncverify.frontends.ptx.analysis.branch_bounds import BranchBounds
 from syncverify.frontends.ptx.analysis.collectives import INTEGERS
 from syncverify.frontends.ptx.analysis.counted_blocks import reaches, read_by_the_last, resets, used_counts
@@ -25,6 +25,7 @@ from syncverify.frontends.ptx.analysis.tile_barriers import TileMeeting
 from syncverify.frontends.ptx.analysis.uniformity import BLOCK, Uniformity
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.decode.effects import Beyond
+from syncverify.frontends.ptx.decode.global_access import semantics
 from syncverify.frontends.ptx.decode.memory import Access, decode_place
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.flow.warp_counts import counts_down
@@ -319,7 +320,8 @@ def _before_counts(program: Program, counts: Collection[int]) -> Iterator[tuple[
 
 def of_common_places(facts: PtxFacts, program: Program) -> list[str]:
     """That blocks do not store values of their own to a place that all of them, or all along an axis, store
-    to: which value stays there is not determined, and such stores have no events."""
+    to: which value stays there is not determined, and such stores have no events. Nor where data says, or
+    what a loop leaves behind."""
     if facts.block is None or facts.grid == (1, 1, 1):
         return []
     flow, of_cluster = program.flow, program.uniformity(facts.block)
@@ -340,26 +342,55 @@ def of_common_places(facts: PtxFacts, program: Program) -> list[str]:
         apart = (of_cluster.placed(k) | of_cluster.decided_by(k)) & BLOCK
         return not apart or _of_several(facts, flow, k, place, stored)
 
-    def of_two(k: int, access: Access, stored: Collection[str]) -> bool:
+    def of_two(k: int, access: Access, stored: Collection[str]) -> Shared:
         """Whether threads of two blocks do, where their numbers say so."""
         if not of_cluster.read_at(k, stored):
-            return False
+            return Shared.NO
         return places.shared(k, access.address, access.size * len(access.elements), stored)
 
     places = _places_of_blocks(facts, program, facts.block)
-    for k, i in enumerate(program.body):
-        access = decode_place(i) if i.op == "st" and k not in followed else None
-        if access is None or access.space != "global" or flow.block_of[k] not in flow.reached:
+    for k, access in _global_stores(program):
+        if k in followed:
             continue
+        i = program.body[k]
         stored = [name for x in access.elements for name in registers(x)]
         place = registers(i.operands[0])
-        if not (by_several(k, stored) or of_an_axis(k, place, stored) or of_two(k, access, stored)):
-            continue
+        sure = by_several(k, stored) or of_an_axis(k, place, stored)
+        two = Shared.YES if sure else of_two(k, access, stored)
         line = program.module.span(i).line
         names = ", ".join(sorted(_named(facts, program, program.origins.of(i.operands[0])))) or "a pointer"
-        what = f"blocks store values of their own to one place of {names}"
-        found.append(f"line {line}: {what}: which stays does not matter")
-    return found
+        if two >= Shared.YES:
+            what = f"blocks store values of their own to one place of {names}"
+            found.append(f"line {line}: {what}: which stays does not matter")
+        elif two is Shared.OPEN:
+            found.append(f"line {line}: no two blocks store different values to one place of {names}")
+    return list(dict.fromkeys(found))
+
+
+def stored_by_several(facts: PtxFacts, program: Program) -> int | None:
+    """A store by which blocks of a launch in numbers store different numbers to one place, in no order: a
+    plain one, in a kernel whose blocks do not wait for each other."""
+    numbers = not facts.symbols() and all(isinstance(n, int) for n in facts.grid)
+    if facts.block is None or program.handing is not None or not numbers:
+        return None
+    places = _places_of_blocks(facts, program, facts.block)
+    for k, access in _global_stores(program):
+        in_a_loop = any(program.flow.block_of[k] in loop for loop in program.flow.loops)
+        if in_a_loop or semantics(program.body[k]):
+            continue
+        size, stored = access.size * len(access.elements), [n for x in access.elements for n in registers(x)]
+        if places.shared(k, access.address, size, stored) is Shared.CERTAINLY:
+            return k
+    return None
+
+
+def _global_stores(program: Program) -> Iterator[tuple[int, Access]]:
+    for k, i in enumerate(program.body):
+        access = (
+            decode_place(i) if i.op == "st" and program.flow.block_of[k] in program.flow.reached else None
+        )
+        if access is not None and access.space == "global":
+            yield k, access
 
 
 def _places_of_blocks(facts: PtxFacts, program: Program, block: Dims) -> BlockPlaces:

@@ -33,6 +33,7 @@ from syncverify.driver.ptx_assumptions import (
     of_copies_apart,
     of_fenced_signals,
     of_tiles,
+    stored_by_several,
 )
 from syncverify.driver.ptx_block import of_bound, with_fewer_threads
 from syncverify.driver.ptx_carved import with_carved_arrays
@@ -84,7 +85,6 @@ from syncverify.frontends.ptx.launch.meant_launches import (
     asks_places,
     is_of_meant_axes,
     of_meant_axes,
-    of_one_cluster,
     unasked_counts,
 )
 from syncverify.frontends.ptx.launch.parameters import INTEGERS
@@ -297,7 +297,7 @@ def _ladder(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
     if scope is ScopeKind.ALL and report.verdict is not Verdict.PROVED:
         yield finished(report)
     report = _in_arrays(k, report)
-    report = _as_written(k, _published(k, _with_plain_global(k, report)))
+    report = _stored_apart(k, _as_written(k, _published(k, _with_plain_global(k, report))))
     report = with_fewer_threads(k, report, check_launch)
     yield finished(with_loops_that_end(k, report))
 
@@ -555,6 +555,21 @@ def _as_written(k: CheckTask, report: KernelReport) -> KernelReport:
     return replace(report, assumptions=(*report.assumptions, *said))
 
 
+def _stored_apart(k: CheckTask, report: KernelReport) -> KernelReport:
+    """The report, if not blocks store numbers that differ to one place: nothing orders these stores."""
+    p = k.code.compiled
+    if report.verdict is not Verdict.PROVED or p is None:
+        return report
+    at = stored_by_several(k.facts, p)
+    if at is None:
+        return report
+    text = (
+        "blocks of the launch store different values to one place here, in no order: a data race between "
+        "blocks in global memory is outside what is proved"
+    )
+    return _undecided_at(k, report, p.body[at], text)
+
+
 def _one_tensor_twice(k: CheckTask) -> int | None:
     """A copy that stores through a tensor map, where copies load through another one of the same name in the
     launch file."""
@@ -582,7 +597,8 @@ def _by_lane(k: CheckTask, at: int) -> bool:
 def _with_plain_global(k: CheckTask, report: KernelReport) -> KernelReport:
     """The report; or a refutation where threads read what others write, with nothing to wait for.
 
-    Where nothing is released either, the verdict is open until an execution shows the race.
+    Where nothing is released either, the verdict is open until an execution shows the race. So it is where
+    threads of one block do: their race stands before what blocks do at the same two lines.
     """
     p = k.code.compiled
     if report.verdict is Verdict.REFUTED or not k.checker.again or p is None or p.exchanges is None:
@@ -590,36 +606,44 @@ def _with_plain_global(k: CheckTask, report: KernelReport) -> KernelReport:
     start = time.perf_counter()
     released = p.exchanges.released
     # where no block asks where it is, a text may be meant for one
-    several = all(isinstance(e, int) for e in k.facts.grid) or asks_places(k.function)
-    alone = not several and not released
+    contradicted = all(isinstance(e, int) for e in k.facts.grid) or asks_places(k.function)
     followed = k.abstracted(replace(k.abstraction, tracks_plain_global=True))
     known = with_pointers(k.facts, followed.code.program)
     if known is not None:
         followed = followed.launched(known)
     followed = replace(followed, checker=k.checker.doubting)
-    meant = of_one_cluster(followed.facts) if alone else followed.facts
-    for facts in asked_launches(meant, followed.function):
+    for facts in asked_launches(followed.facts, followed.function):
         found = check_launch(followed.at(facts))
-        if found.verdict is Verdict.REFUTED and found.stats.get("exchange"):
+        if found.verdict is not Verdict.REFUTED:
+            continue
+        if (released or contradicted) and found.stats.get("exchange"):
             found = replace(found, seconds=report.seconds + time.perf_counter() - start)
             return found if released else _in_no_order(report, found)
         # a proof rests on that no other thread reads what is written, whatever else goes wrong there
-        contradicted = found.stats.get("some exchange") and (several or alone)
-        if contradicted and found.verdict is Verdict.REFUTED:
+        if contradicted and found.stats.get("some exchange"):
             return _in_no_order(report, found)
+        if found.stats.get("some global race") and not found.stats.get("some exchange"):
+            return _in_no_order(report, found, one_block=True)
     return report
 
 
-def _in_no_order(report: KernelReport, found: KernelReport) -> KernelReport:
+def _in_no_order(report: KernelReport, found: KernelReport, *, one_block: bool = False) -> KernelReport:
     """What is said of a kernel whose text contradicts that no other thread reads what is written: nothing is
-    proved. ``found``: the race, of which an execution decides."""
+    proved. ``found``: the race, of which an execution decides. ``one_block``: of threads of one block."""
     if report.verdict is not Verdict.PROVED:
         return replace(report, suspect=report.suspect or found)
     first = next(d for d in found.diagnostics if d.severity is Severity.ERROR)
+    whose, orders = (
+        ("threads of one block", "a barrier")
+        if one_block
+        else (
+            "different blocks of one launch",
+            "a grid barrier, or a release and an acquire of the gpu's scope,",
+        )
+    )
     text = (
-        f"{first.span}: {first.message}: they are of different threads of one launch, and a data race in "
-        "global memory is outside what is proved; a barrier, of the grid between blocks, or a release and an "
-        "acquire of a scope that holds both, would order them"
+        f"{first.span}: {first.message}: they are of {whose}, and a data race in global memory is outside "
+        f"what is proved; {orders} would order them"
     )
     why = Reason(text, Cause.NOT_REPLAYED)
     note = Diagnostic("SV902", Severity.WARNING, why, first.span, related=first.related)

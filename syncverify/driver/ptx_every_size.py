@@ -282,8 +282,6 @@ def _searched(k: CheckTask, report: KernelReport) -> Attempt:
             return soon
         if (made := _tried(as_data)).verdict is Verdict.PROVED:
             return made
-    if (placed := _proved_without_barriers(k)) is not None:
-        return placed
     own = attempt(k)
     for task, decides in _wider(k, report.reason if own.found is None else own.found.reason):
         plain = _without_stored_values(task)
@@ -292,6 +290,8 @@ def _searched(k: CheckTask, report: KernelReport) -> Attempt:
         made = attempt(task)
         if made.verdict in decides and _counts(task):
             return made
+    if own.verdict not in _DECIDED and (placed := _proved_without_barriers(k)) is not None:
+        return placed
     return replace(own, suspect=next(iter(suspects), None))
 
 

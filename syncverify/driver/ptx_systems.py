@@ -434,7 +434,7 @@ def _judged_alone(k: CheckTask, system: PtxSystem) -> Outcome:
         if sure.verdict is Verdict.REFUTED:
             return sure
         by_data = _by_one_access(k, system)
-        unsure = undecided(next(iter(system.tables.perhaps.values())), k.span)
+        unsure = undecided(_doubt(system), k.span)
         return by_data or replace(unsure, suspect=outcome if _with_one_made(system, outcome) else None)
     if outcome.verdict is not Verdict.REFUTED or k.boxes is None:
         return outcome
@@ -458,6 +458,14 @@ def _judged_alone(k: CheckTask, system: PtxSystem) -> Outcome:
         return outcome
     others = [d for d in outcome.diagnostics if (d.rule, d.span) != (torn.rule, torn.span)]
     return replace(outcome, diagnostics=(torn, *others))
+
+
+def _doubt(system: PtxSystem) -> str:
+    """Why an access need not be made. In a run whose blocks have numbers no reason that came before is one
+    which asks for them: what is loaded where a block's place guards it is data."""
+    said = list(system.tables.perhaps.values())
+    others = said if system.cluster is None else [why for why in said if not _place(why)]
+    return (others or said)[0]
 
 
 def _harms(outcome: Outcome) -> list[Span]:

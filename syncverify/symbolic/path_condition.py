@@ -124,7 +124,8 @@ class PathCondition:
 
     def resolve(self, c: int, parts: Parts) -> Sum:
         """The sum with rewritten symbols replaced, and products of them by products of what they are."""
-        if not self.defs or not any(self._value_of(a) is not None for a, _ in parts):
+        defs, symbols = self.defs, self.space.symbols
+        if not defs or not any(a in defs or (symbols[a].factors and self._value_of(a)) for a, _ in parts):
             return c, parts
         return combined([(1, (c, ())), *((k, self._value_of(a) or (0, ((a, 1),))) for a, k in parts)])
 

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
+from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Severity, Verdict
+from syncverify.checker.prover.parametric import strategy
 from syncverify.checker.prover.rings import by_induction, prove_cases
 from syncverify.cli.main import run
 from syncverify.driver import acceptance, files
-from syncverify.driver.acceptance import asked
+from syncverify.driver.acceptance import KernelFirst, asked, asked_after
 from syncverify.driver.certificates import RejectedError, dumps, protocols, resealed
 from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts, facts_for
 from tests.checker.induction import bases
@@ -170,6 +171,49 @@ def test_boxes_are_inferred_for_the_kernel_only_where_they_are_for_the_check() -
     (found,) = asked(source, NO_FACTS, {}, [plain])
     assert found.accepted_by == "kernel"
     assert any("box of tensor map 0 is 512 bytes" in text for text in found.assumptions)
+
+
+def reports_with_the_kernel_first(source: files.SourceFile, facts: LaunchFacts) -> list[KernelReport]:
+    """As `check --require kernel` has them."""
+    first = KernelFirst(source, facts, {})
+    options = files.Options(scope=ScopeKind.ALL, advice=True, repairs=False, first=first)
+    return asked_after(first, list(files.check_each(source, facts, options)))
+
+
+def said(r: KernelReport) -> tuple[object, ...]:
+    return r.verdict, r.scope, r.diagnostics, sorted(r.assumptions)
+
+
+def test_what_the_kernel_accepts_without_a_warning_is_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = files.read_text(TILES, "tiles", "ptx")
+    (plain,) = files.check_source(source, scope=ScopeKind.ALL, repairs=False)
+
+    def no_search(*_: object, **__: object) -> None:
+        raise AssertionError("it is searched")
+
+    with monkeypatch.context() as m:
+        m.setattr(strategy, "decide", no_search)
+        (found,) = reports_with_the_kernel_first(source, NO_FACTS)
+    assert (found.accepted_by, said(found)) == ("kernel", said(plain))
+    text = dumps(files.certificates(source, NO_FACTS, {}, [found]))
+    (done,) = files.recheck(text, "c.json", source, NO_FACTS)
+    assert done.judged
+    monkeypatch.setattr(protocols, "written", lambda some: NOTHING)  # a certificate that is rejected
+    (other,) = reports_with_the_kernel_first(source, NO_FACTS)
+    assert (other.protocol, said(other)) == (None, said(plain))
+
+
+def test_what_strict_mode_asks_besides_is_searched_for() -> None:
+    text = RING_OF_PTX.read_text().replace("fence.proxy.async.shared::cta;", "")
+    source, facts = files.read_text(text, "ring", "ptx"), LaunchFacts({"*": PTX_FACTS})
+    (plain,) = files.check_source(source, facts=facts, scope=ScopeKind.ALL, repairs=False)
+    assert [(d.rule, d.severity) for d in plain.diagnostics] == [("SV105", Severity.WARNING)]
+    (found,) = reports_with_the_kernel_first(source, facts)
+    assert (found.accepted_by, said(found)) == ("kernel", said(plain))
+    first = KernelFirst(source, facts, {})
+    for _ in files.check_each(source, facts, files.Options(scope=ScopeKind.ALL, repairs=False, first=first)):
+        (kept,) = first.kept.values()
+        assert (kept.report.verdict, kept.strictly) == (Verdict.PROVED, False)
 
 
 def test_what_the_kernel_takes_for_granted_is_assumed() -> None:

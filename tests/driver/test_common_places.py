@@ -54,5 +54,49 @@ def test_an_assumption_says_what_is_taken_for_granted(body: str, line: str) -> N
     (report,) = syncverify.check(_HEAD + body + " ret; }", facts={"kernel": {"k": facts}}, advice=False)
     if report.verdict is Verdict.PROVED:
         assert [line in x for x in report.assumptions] == ([True] if line else [])
+    elif report.verdict is Verdict.UNKNOWN:  # numbers that differ
+        assert line == _COMMON and "different values to one place" in str(report.reason)
     else:  # an execution shows that race
         assert (report.verdict, line) == (Verdict.REFUTED, _READ)
+
+
+_LOOP = ("mov.u32 %r1, %ctaid.x; mad.lo.u32 %r4, %r1, 32, %r0; mov.u32 %r6, %nctaid.x; mov.u64 %rd3, %rd1;"
+         " mul.lo.u32 %r6, %r6, 32; L: setp.ge.u32 %p3, %r4, 1000; @%p3 bra E; mul.wide.u32 %rd3, %r4, 4;"
+         " add.u64 %rd3, %rd1, %rd3; {} add.u32 %r4, %r4, {}; bra L; E: {}")  # fmt: skip
+#: Blocks that store in turn, each behind the one before it.
+_CHAIN = ("mov.u32 %r1, %ctaid.x; @!%p1 bra E; setp.eq.u32 %p2, %r1, 0; mul.wide.u32 %rd3, %r1, 4;"
+          " add.u64 %rd3, %rd1, %rd3; @%p2 bra G; L: ld.acquire.gpu.global.u32 %r6, [%rd3+64];"
+          " setp.eq.u32 %p3, %r6, 0; @%p3 bra L; G: st.global.u32 [%rd1], %r1;"
+          " st.release.gpu.global.u32 [%rd3+68], 1; E:")  # fmt: skip
+_OPEN = "no two blocks store different values to one place of p0"
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        (_LOOP.format("st.global.u32 [%rd3], %r1;", "%r6", ""), ""),
+        (_LOOP.format("st.global.u32 [%rd3], %r1;", "32", ""), _COMMON),
+        (_LOOP.format("st.global.u32 [%rd3], %r4;", "32", ""), ""),
+        (_LOOP.format("", "%r6", "st.global.u32 [%rd3], %r1;"), _OPEN),
+        (_LOOP.format("", "%r6", "st.global.u32 [%rd3], 1;"), ""),
+        ("atom.global.add.u32 %r4, [%rd1], 1; mul.wide.u32 %rd3, %r4, 4; add.u64 %rd3, %rd1, %rd3;"
+         " st.global.u32 [%rd3+64], %r0;", _OPEN),
+        ("mov.u32 %r1, %ctaid.x; st.global.u32 [%rd1], %r1;", "unknown"),
+        ("mov.u32 %r1, %ctaid.x; st.relaxed.gpu.global.u32 [%rd1], %r1;", _COMMON),
+        ("mov.u32 %r1, %ctaid.x; st.volatile.global.u32 [%rd1], %r1;", _COMMON),
+        (_CHAIN, ""),
+        ("mov.u32 %r1, %nctaid.x; st.global.u32 [%rd1], %r1;", ""),
+        (_BLOCK + "shr.u32 %r4, %r1, 1; mul.wide.u32 %rd3, %r4, 4; add.u64 %rd3, %rd1, %rd3;"
+         " @%p1 st.global.u32 [%rd3], %r1;", "unknown"),
+        (_BLOCK + "shr.u32 %r4, %r1, 1; mul.wide.u32 %rd3, %r4, 4; add.u64 %rd3, %rd1, %rd3;"
+         " @%p1 st.global.u32 [%rd3], %r4;", ""),
+    ],
+)  # fmt: skip
+def test_stores_beside_stores(body: str, line: str) -> None:
+    """Places in turns of a loop; places without a number; numbers that differ."""
+    facts = {"block": [32], "grid": [8], "params": {"0": "ptr"}}
+    text = _HEAD + body + " ret; }"
+    (report,) = syncverify.check(text, facts={"kernel": {"k": facts}}, advice=False, replay=False)
+    assert (report.verdict is Verdict.UNKNOWN) == (line == "unknown")
+    said = [x for x in report.assumptions if "blocks store" in x]
+    assert line == "unknown" or [line in x for x in said] == ([True] if line else [])

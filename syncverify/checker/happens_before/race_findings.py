@@ -135,8 +135,8 @@ _ACQUIRE = (
 )
 
 
-def between_threads(run: Run, failures: Iterable[Failure]) -> bool:
-    """Whether all that goes wrong is that a thread reads in global memory what another one writes, unordered,
+def between_blocks(run: Run, failures: Iterable[Failure]) -> bool:
+    """Whether all that goes wrong is that a block reads in global memory what another one writes, unordered,
     and none writes there what others do."""
     found = list(failures)
     return (
@@ -146,50 +146,42 @@ def between_threads(run: Run, failures: Iterable[Failure]) -> bool:
     )
 
 
-def some_between_threads(run: Run, failures: Iterable[Failure]) -> bool:
+def some_between_blocks(run: Run, failures: Iterable[Failure]) -> bool:
+    """Whether some of what goes wrong is that two blocks access a word in global memory in no order, and one
+    of them writes it, whatever else does."""
+    return any(f.rule in _RACES and _of_two_blocks(run, f) for f in failures)
+
+
+def some_in_global(run: Run, failures: Iterable[Failure]) -> bool:
     """Whether some of what goes wrong is that two threads access a word in global memory in no order, and one
-    of them writes it, whatever else does. Stores beside stores of one block are left out: compilers let its
-    threads store one value to one place."""
-    return any(_exchanges(run, f) or (f.rule in _RACES and _of_two_blocks(run, f)) for f in failures)
+    of them writes what the other one reads, as atomics do, whatever else does."""
+    return any(
+        f.rule in _RACES
+        and f.first is not None
+        and _in_global(run, f.first)
+        and (f.rule != "SV112" or (f.second is not None and f.first.atomic != f.second.atomic))
+        for f in failures
+    )
 
 
-#: Rules of accesses in no order, one of which writes; of them those of a read and a write.
+#: Rules of accesses in no order, one of which writes.
 _RACES = ("SV110", "SV111", "SV112", "SV115")
-_READS = ("SV110", "SV111")
 
 
 def _exchanges(run: Run, f: Failure) -> bool:
-    if f.rule == "SV501" or _of_two_blocks(run, f):
-        return f.rule in (*_READS, "SV501") and _of_two_blocks(run, f)
-    reads = f.rule in _READS or (f.rule == "SV112" and _of_an_atomic(f))
-    return reads and _in_global(run, f) and not any(_of_many(run, r) for r in (f.first, f.second))
-
-
-def _of_many(run: Run, r: Record | None) -> bool:
-    """Whether all lanes of a class store to one place: whatever they leave there, nobody asks which it is."""
-    if r is None or not r.kind.writes:
-        return False
-    return run.threads[r.cls].n > 1 and not r.atomic and not run.info.footprints[r.fp].lanes
-
-
-def _of_an_atomic(f: Failure) -> bool:
-    """Whether a plain store meets an atomic, which reads."""
-    return f.first is not None and f.second is not None and f.first.atomic != f.second.atomic
-
-
-def _in_global(run: Run, f: Failure) -> bool:
-    """Whether what goes wrong is of two accesses to global memory."""
-    if f.first is None or f.second is None:
-        return False
-    return run.info.footprints[f.first.fp].memory == GLOBAL_MEMORY
+    return f.rule in ("SV110", "SV111", "SV501") and _of_two_blocks(run, f)
 
 
 def _of_two_blocks(run: Run, f: Failure) -> bool:
     """Whether what goes wrong is of accesses to global memory by two blocks."""
-    if f.first is None or f.second is None or not _in_global(run, f):
+    if f.first is None or f.second is None:
         return False
     one, other = (run.threads[r.cls].info.cta for r in (f.first, f.second))
-    return one != other
+    return one != other and _in_global(run, f.first)
+
+
+def _in_global(run: Run, access: Record) -> bool:
+    return run.info.footprints[access.fp].memory == GLOBAL_MEMORY
 
 
 def _seen_relaxed(t: LaneClass, first: Record) -> bool:

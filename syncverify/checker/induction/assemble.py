@@ -495,24 +495,24 @@ def warpgroups(info: SystemInfo, parts: Sequence[Part], policy: Policy) -> None:
     for p in parts:
         groups.setdefault((p.cls.cta, p.cls.warp // 4), []).append(p)
     for some in groups.values():
-        found = [_collective(p.text, policy) for p in some]
-        shapes = [(*x, p.moduli if x[0] else None) for x, p in zip(found, some, strict=True)]
+        found = [_collective(p, policy) for p in some]
         if any(any(x) for x in found) and len({p.cls.warp for p in some}) != 4:
             raise NotReadError("an instruction of a warpgroup that has fewer than four warps")
-        if any(x != shapes[0] for x in shapes):
+        if any(x != found[0] for x in found):
             raise NotReadError("warps of a warpgroup execute different wgmmas or setmaxnregs")
 
 
 _OF_WARPGROUPS = frozenset({Ev.WGMMA_FENCE, Ev.WGMMA, Ev.WGMMA_COMMIT, Ev.WGMMA_WAIT, Ev.SETMAXNREG})
 
 
-def _collective(text: Text, policy: Policy) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+def _collective(part: Part, policy: Policy) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """What a class does that its warpgroup executes as one, and in which loops; how it changes its
-    registers, if places of the code do not matter for that.
+    registers, if places of the code do not matter for that. A change outside of loops is made once, whatever
+    warps count.
     """
     anywhere: list[Any] = []
 
-    def region(r: StraightText) -> tuple[Any, ...]:
+    def region(r: StraightText, *, once: bool = False) -> tuple[Any, ...]:
         found = []
         for p in r.pieces:
             events = sorted((r, e[0], e[3] if e[0] == Ev.WGMMA else e[2:]) for r, e in p.events.items())
@@ -521,7 +521,9 @@ def _collective(text: Text, policy: Policy) -> tuple[tuple[Any, ...], tuple[Any,
                     anywhere.append((p.guards, {e[1:] for e in events}))
                 else:
                     found.append((p.site, p.guards, tuple(events)))
-        return (r.steps, r.tile, r.products, *found) if found else ()
+        if once and all(e[0][1] == Ev.SETMAXNREG for _, _, e in found):
+            return tuple((site, guards, frozenset(e[1:] for e in events)) for site, guards, events in found)
+        return (part.moduli, r.steps, r.tile, r.products, *found) if found else ()
 
     def inner(x: StraightText | LoopText) -> tuple[Any, ...]:
         if isinstance(x, StraightText):
@@ -530,12 +532,12 @@ def _collective(text: Text, policy: Policy) -> tuple[tuple[Any, ...], tuple[Any,
         return (x.lo, x.hi, body) if body else ()
 
     out: list[Any] = []
-    for x in text:
+    for x in part.text:
         if isinstance(x, TilesText):
             body = tuple(y for y in map(inner, x.body) if y)
             out += [(x.first, x.stride, x.count, x.trips, x.function, body)] if body else []
         else:
-            out += [y for y in (inner(x),) if y]
+            out += [y for y in (region(x, once=True) if isinstance(x, StraightText) else inner(x),) if y]
     return tuple(out), tuple(anywhere)
 
 

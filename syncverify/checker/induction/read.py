@@ -266,8 +266,11 @@ class Reader:
         Example: where ``N`` is ``8 q + r``, the sum ``16 q + 2 r`` is ``2 N``.
         """
         out = dict(parts)
-        for size in self.names:
-            d, made = self.space.path.resolve(0, ((size, 1),))
+        path, symbols = self.space.path, self.space.symbols
+        for size in (
+            a for a in self.names if a in path.defs or symbols[a].factors
+        ):  # no others are rewritten
+            d, made = path.resolve(0, ((size, 1),))
             other, k = next(((b, k) for b, k in made if b not in self.names), (size, 1))
             times, rest = divmod(out.get(other, 0), k)
             if other != size and times and not rest:
@@ -526,9 +529,9 @@ class Reader:
         whole: Any = self.space.term(0, tuple((a, k) for a, k in parts if k % m == 0))
         low, high = leaf.path.bounds(c, tuple((a, k) for a, k in parts if k % m))
         if low is None or high is None or low < 0 or high >= m:
-            whole = self.atoms[Z] * m
+            whole, low, high = self.atoms[Z] * m, 0, m - 1
         held = self.come_to(leaf, header)
-        for r in range(m):
+        for r in range(low, high + 1):
             each = whole + r
             path = leaf.path.fork()
             self.space.path = path

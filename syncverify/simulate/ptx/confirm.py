@@ -7,6 +7,7 @@ that it would say something (an instruction that this machine does not know, a b
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -38,12 +39,15 @@ class Limits:
     """What a replay may cost, in warp instructions: all of it, and one execution. And how many executions.
 
     ``witness``: what the first execution may take where a long witness asks for more than ``each``.
+    ``seconds``: of processor time after which no further execution begins, once one has ended; sweeps alone
+    give it, for verdicts are to repeat.
     """
 
     steps: int
     each: int
     executions: int
     witness: int = 0
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,7 @@ def confirm(
     made: dict[int, tuple[Loaded, Launch]] = {}
     spent = ended = 0
     why, others = "", False  # whether an execution did not come to an end of its own without harm
+    begin = time.process_time()
     for number in range(limits.executions):
         check_time()
         which = number % launches
@@ -115,6 +120,9 @@ def confirm(
             ended += 1
         else:
             why, others = f"an execution ends otherwise ({result.harm})", True
+        if limits.seconds is not None and ended and time.process_time() - begin > limits.seconds:
+            why = why or f"{ended} executions take more than {limits.seconds:g} seconds"
+            break
         if spent >= limits.steps:
             why = why or f"{ended} executions take {spent:,} warp instructions"
             break

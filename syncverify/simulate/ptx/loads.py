@@ -189,7 +189,7 @@ def _st(c: Context, i: Instr) -> Step:
             follows = m.older if strong and len(values) == 1 else None
             if follows is not None:
                 follows.before(m, f, part, bits)
-            note_write(m, f, part, size, strong, _bytes_of(values, step), step)
+            note_write(m, f, part, size, strong, bytes_of(values, step), step)
             for n, value in enumerate(values):
                 part.arena.store(part.at + n * step, bits, value)
             if part.space != "local":
@@ -212,7 +212,7 @@ def _st(c: Context, i: Instr) -> Step:
     return c.masked(run)
 
 
-def _bytes_of(values: list[Lanes], step: int) -> Callable[[], Lanes]:
+def bytes_of(values: list[Lanes], step: int) -> Callable[[], Lanes]:
     """The bytes of a vector, one row for each lane."""
 
     def join() -> Lanes:

@@ -18,6 +18,7 @@ from syncverify.simulate.ptx.addressing import (
     space_of,
 )
 from syncverify.simulate.ptx.floats import mode_of
+from syncverify.simulate.ptx.loads import bytes_of
 from syncverify.simulate.ptx.memory import Arena
 from syncverify.simulate.ptx.program import Context, builder
 from syncverify.simulate.ptx.syntax import Instr, Vector
@@ -109,8 +110,8 @@ def _stmatrix(c: Context, i: Instr) -> Step:
             word = f.R[slot]
             for half, (at, size) in enumerate(_elements(starts[8 * n : 8 * n + 8], trans)):
                 part = Part("shared", arena, at, _LANE)
-                note_write(m, f, part, size)
                 value = word if size == 4 else (word >> np.uint32(16 * half)).astype(np.uint16)
+                note_write(m, f, part, size, data=bytes_of([value], size))
                 arena.store(at, 8 * size, value)
                 written.append((part, 8 * size, value))
         for part, bits, value in written:  # rows that share bytes are written in no order

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from syncverify.simulate.ptx import fragments
 from syncverify.simulate.ptx.addressing import address, barrier_free, note_read, note_write, parts, space_of
 from syncverify.simulate.ptx.floats import mode_of
+from syncverify.simulate.ptx.loads import bytes_of
 from syncverify.simulate.ptx.program import Context, builder
 from syncverify.simulate.ptx.syntax import Instr, Operand, Vector
 from syncverify.simulate.ptx.types import LANES, Lanes
@@ -150,8 +151,9 @@ def _moved(c: Context, i: Instr, at: int, which: str) -> Step:
         for e in range(held):
             for part in parts(machine, f, space, at_each[:, e], f.mask, size, size):
                 barrier_free(machine, f, part, size)
-                note_write(machine, f, part, size)
-                part.arena.store(part.at, 8 * size, value[part.lanes, e])
+                some = value[part.lanes, e]
+                note_write(machine, f, part, size, data=bytes_of([some], size))
+                part.arena.store(part.at, 8 * size, some)
         machine.version += 1
         return None
 

@@ -173,7 +173,7 @@ def operand_bytes(descriptor: int, rows: int, columns: int, width: int, transpos
     return out
 
 
-_WIDTH = {"f16": 2, "bf16": 2, "tf32": 4, "s8": 1, "u8": 1, "e4m3": 1, "e5m2": 1}
+_WIDTH = {"f16": 2, "bf16": 2, "tf32": 4, "s8": 1, "u8": 1, "e4m3": 1, "e5m2": 1, "b1": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,17 +199,23 @@ class ProductForm:
 
     @property
     def width(self) -> int:
-        """Bytes of an element of A and B."""
+        """Bytes of an element of A and B; of single bits those of eight."""
         return _WIDTH[self.kinds[1]]
+
+    @property
+    def deep(self) -> int:
+        """Elements along K as they lie in memory: bytes of single bits."""
+        return self.depth // 8 if self.kinds[1] == "b1" else self.depth
 
 
 def _form(c: Context, i: Instr) -> ProductForm:
     shape = next(w for w in i.mods if w.startswith("m64n"))
     columns, depth = (int(x) for x in shape[4:].split("k"))
-    kinds = types_of(i.mods)
+    kinds = [w for w in i.mods if w == "b1" or w in types_of(i.mods)]
     d_kind, a_kind, b_kind = kinds
+    bits = ("and", "popc") if a_kind == "b1" else ()  # what a product of single bits is: 1 where both are
     for w in i.mods:
-        if w not in ("mma_async", "sync", "aligned", "satfinite", shape) and w not in kinds:
+        if w not in ("mma_async", "sync", "aligned", "satfinite", shape, *bits) and w not in kinds:
             raise c.fail(f"the modifier .{w}")
     d, a, b, scale, *rest = i.operands
     if not isinstance(d, Vector) or a_kind not in _WIDTH or b_kind not in _WIDTH:
@@ -319,7 +325,7 @@ class ProductInputs:
         warp, width = f.warp, form.width
         know = m.clocks.know[:, warp.first_thread : warp.first_thread + warp.count].max(axis=1)
         self.machine, self.form = m, form
-        b_layout = (descriptors[1], form.columns, form.depth, width, form.transposed[1])
+        b_layout = (descriptors[1], form.columns, form.deep, width, form.transposed[1])
         self.b_bytes = _placed(m, f, operand_bytes(*b_layout), width)
         mark_matrix(m, f, self.b_bytes, width, agent, know, (*b_layout, -1))
         if form.a_slots:
@@ -327,7 +333,7 @@ class ProductInputs:
             self.left: Callable[[], Lanes] = lambda: held
             return
         row = 16 * (warp.number % 4)
-        a_layout = (descriptors[0], 64, form.depth, width, form.transposed[0])
+        a_layout = (descriptors[0], 64, form.deep, width, form.transposed[0])
         a_bytes = _placed(m, f, operand_bytes(*a_layout)[row : row + 16], width)
         mark_matrix(m, f, a_bytes, width, agent, know, (*a_layout, row))
         self.left = lambda: _read(m, a_bytes, form.kinds[1])
@@ -413,6 +419,9 @@ def _distinct(m: Machine, at: Lanes, width: int, granule: int, key: tuple[int | 
 def _read(m: Machine, at: Lanes, kind: str) -> Lanes:
     width = _WIDTH[kind]
     raw = m.shared.arena.load(at.ravel(), 8 * width)
+    if kind == "b1":
+        bits = np.unpackbits(raw.view(np.uint8).reshape(at.shape), axis=1, bitorder="little")
+        return bits.astype(np.float64)
     if kind == "tf32":
         raw = raw & np.uint32(0xFFFFE000)
     return raw.view(fragments.ELEMENTS[kind][0]).astype(np.float64).reshape(at.shape)

@@ -13,11 +13,10 @@ from syncverify.simulate.ptx import Kind, Launch, buffer, first_harm, run
 from tests.simulate.ptx.isa_rows import refused
 from tests.simulate.ptx.support import apply, execute, kernel
 
-#: Rows of sm_90a that are refused, by name: single bits in wgmma, sparse products, m8n8k4 of f16, im2col, addresses of
-#: 32 bits.
+#: Rows of sm_90a that are refused, by name: sparse products, m8n8k4 of f16, im2col, addresses of 32 bits.
 REFUSED = {
     "mma": 7, "wgmma.mma_async.sp": 10, "cp.async.bulk.tensor": 5,
-    "wgmma.mma_async": 2, "fma": 1, "cvta": 1, "cvta.to": 1,
+    "fma": 1, "cvta": 1, "cvta.to": 1,
     "mapa": 1, "getctarank": 1,
     "cp.reduce.async.bulk.tensor": 1,
 }  # fmt: skip
@@ -182,3 +181,59 @@ def test_races_of_multimem(form: str, kind: Kind | None) -> None:
     harm = first_harm(text, "k", Launch(block=(64, 1, 1), params=(out,)), range(4))
     assert (None if harm is None else harm.kind) == kind
     assert kind or run(text, "k", Launch(block=(64, 1, 1), params=(out,))).memory(out)[0] == 64
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_products_of_single_bits(held: bool) -> None:
+    """wgmma of b1: how many bits two rows of 256 have in common, counted by Python's integers."""
+    draw = np.random.default_rng(5)
+    a, b = draw.integers(0, 256, (64, 32), np.uint8), draw.integers(0, 256, (8, 32), np.uint8)
+    image = np.zeros(64 * 32 + 8 * 32, np.uint8)  # core matrices of 8 rows of 16 bytes, those along K beside
+    for start, rows in ((0, a), (64 * 32, b)):
+        for r, row in enumerate(rows):
+            for k, byte in enumerate(row):
+                image[start + r // 8 * 256 + k // 16 * 128 + r % 8 * 16 + k % 16] = byte
+    # in registers: a word each of rows g and g + 8, then those 16 bytes further
+    words = a.view(np.uint32)
+    places = [
+        (16 * (t // 32) + t % 32 // 4 + 8 * (j & 1), t % 4 + 4 * (j >> 1))
+        for t in range(128)
+        for j in range(4)
+    ]
+    out = buffer(np.zeros(512, np.int32))
+    given = [out, buffer(image.view(np.uint32)), buffer(np.array([words[x] for x in places], np.uint32))]
+    copy = "\n".join(
+        f"add.u32 %r3, %r1, {at}; setp.lt.u32 %p1, %r3, 576; mul.wide.u32 %rd5, %r3, 4; add.u64 %rd5, %rd5, %rd2;"
+        " shl.b32 %r4, %r3, 2; add.u32 %r4, %r4, %r2;"
+        " @%p1 ld.global.u32 %r5, [%rd5]; @%p1 st.shared.u32 [%r4], %r5;"
+        for at in range(0, 640, 128)
+    )
+    factor = "{%r10, %r11, %r12, %r13}" if held else "%rd10"
+    body = f"""
+    .shared .align 128 .b8 both[2304];
+    ld.param.u64 %rd2, [image]; ld.param.u64 %rd3, [own];
+    mov.u32 %r2, both;
+    {copy}
+    mul.wide.u32 %rd5, %r1, 16; add.u64 %rd6, %rd3, %rd5; add.u64 %rd7, %rd1, %rd5;
+    ld.global.v4.u32 {{%r10, %r11, %r12, %r13}}, [%rd6];
+    cvt.u64.u32 %rd8, %r2; shr.u64 %rd8, %rd8, 4;
+    or.b64 %rd10, %rd8, {(128 >> 4) << 16 | (256 >> 4) << 32};
+    add.u64 %rd11, %rd10, {2048 >> 4};
+    fence.proxy.async; bar.sync 0; setp.ne.u32 %p2, 0, 0;
+    wgmma.fence.sync.aligned;
+    wgmma.mma_async.sync.aligned.m64n8k256.s32.b1.b1.and.popc {{%r20, %r21, %r22, %r23}}, {factor}, %rd11, %p2;
+    wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;
+    st.global.v4.u32 [%rd7], {{%r20, %r21, %r22, %r23}};
+    """
+    text = kernel(body, ".param .u64 out, .param .u64 image, .param .u64 own")
+    found = run(text, "k", Launch(block=(128, 1, 1), grid=(1, 1, 1), params=given))
+    assert found.harm is None, found.harm
+    numbers = [[int.from_bytes(row.tobytes(), "little") for row in rows] for rows in (a, b)]
+    wanted = [
+        (
+            numbers[0][16 * (t // 32) + t % 32 // 4 + 8 * (j >> 1)] & numbers[1][t % 4 * 2 + (j & 1)]
+        ).bit_count()
+        for t in range(128)
+        for j in range(4)
+    ]
+    assert found.memory(out).tolist() == wanted

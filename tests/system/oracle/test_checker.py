@@ -32,3 +32,20 @@ def disagreement(text: str, policy: Policy) -> str | None:
 def test_random_event_lists(block: int, policy: Policy) -> None:
     found = [disagreement(random_program(seed), policy) for seed in range(100 * block, 100 * block + 100)]
     assert not [d for d in found if d is not None]
+
+
+@pytest.mark.parametrize("policy", list(Policy))
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ("b=9 :: [2]a.nc(b) a(b) | [2]a.nc(b) a(b) | a(b)", True),
+        ("b=7 :: [2]a.nc(b) a.nc(b) a(b) | a(b)", True),
+        ("b=5 :: [2]a(b) a.nc(b) | a(b)", False),
+        ("b=5 :: [2]a.nc(b) a(b) | a.nc(b)", False),
+        ("b=4 :: [2]a.nc(b) | a(b) a(b)", False),
+        ("b=4 :: [2]a.nc(b) a(b) | a(b)", False),
+    ],
+)
+def test_each_lane_arrives_after_its_own_no_complete(text: str, right: bool, policy: Policy) -> None:
+    assert disagreement(text, policy) is None
+    assert (check(system(text), policy).verdict is Verdict.PROVED) == right

@@ -5,6 +5,9 @@ break, continue or leave the kernel. All threads of a block come to a region tog
 lanes of a mask. What decides there is the same for those; barriers are for them. Each does something now and
 then that others may see: a store of its own place, an atomic. Mistakes: a decision that warps or lanes take
 for themselves. Many of them do no harm, for whoever has left is not waited for: executions say so.
+
+Another set has loops that threads leave at their heads in different turns, after they went round a barrier or
+not. Where two collectives of one kind meet at two places, the text allows it and the second reader does not.
 """
 
 from __future__ import annotations
@@ -255,6 +258,51 @@ def rounds(w: Writer) -> Program:
     return p
 
 
+def heads(w: Writer) -> Program:
+    """A loop that threads leave at its head, after as many turns as lanes, warps or a size say. In each turn
+    they come to barriers and collectives, and do what others may see. Mistakes: some go round one."""
+    threads = w.draw.choice([32, 64, 64])
+    w.room("own", 4 * threads)
+    base, own, n, t, p = w.fresh("r"), w.fresh("r"), w.fresh("r"), w.fresh("r"), w.fresh("p")
+    w.emit(f"mov.u32 {base}, own;", f"mad.lo.u32 {own}, %thr, 4, {base};")
+    size = w.open_size(1, 2, 3) if w.chance(0.2) else w.constant(w.draw.randrange(1, 4))
+    turns = w.draw.choice(["%lane", "%lane", "%warp", size])
+    w.emit(f"and.b32 {n}, {turns}, {w.draw.choice([1, 3])};", f"add.u32 {n}, {n}, {w.draw.choice([1, 2])};")
+    top, out = w.label("T"), w.label("E")
+    w.emit(f"mov.u32 {t}, 0;", f"{top}:", f"setp.ge.u32 {p}, {t}, {n};")
+    w.emit(w.draw.choice([f"@{p} bra {out};", f"@{p} ret;", f"@{p} exit;"]))
+    for x in range(w.draw.randrange(1, 8)):
+        _maybe_round(w, x, t)
+        if w.chance(0.6):
+            w.emit(f"st.shared.u32 [{own}], {t};")
+    w.emit(f"add.u32 {t}, {t}, 1;", f"bra {top};", f"{out}:")
+    return w.finished("heads", threads)
+
+
+def _maybe_round(w: Writer, x: int, t: str) -> None:
+    """A barrier of the block or a collective of each warp, to which all come, or which some go round."""
+    d, p, skip = w.fresh("r"), w.fresh("p"), w.label("N")
+    block = w.chance(0.25)
+    forms = [f"shfl.sync.bfly.b32 {d}, %thr, 1, 31, -1", f"redux.sync.add.u32 {d}, %thr, -1",
+             "bar.warp.sync -1", f"match.any.sync.b32 {d}, %thr, -1"]  # fmt: skip
+    meet = w.draw.choice(["bar.sync 0", "barrier.sync 0"] if block else forms)
+    test = f"setp.gt.u32 {p}, %lane, 40;"  # nobody, and an analysis may not know it
+    if w.chance(0.3):
+        test = f"setp.eq.u32 {p}, {t}, {w.draw.choice([0, 1])};"
+    elif not block and w.chance(0.2):
+        test = f"setp.eq.u32 {p}, %warp, {w.draw.choice([0, 1])};"
+    if w.wrong(f"lanes go round meeting {x}"):
+        test = f"setp.{w.draw.choice(['lt', 'ge'])}.u32 {p}, %lane, {w.draw.choice([1, 5, 16])};"
+    if block and w.wrong(f"a warp goes round meeting {x}"):
+        test = f"setp.eq.u32 {p}, %warp, {w.draw.choice([0, 1])};"
+    if w.chance(0.25) and not w.mistake.endswith(f"meeting {x}"):
+        w.emit(f"{meet};")
+    elif w.chance(0.2):
+        w.emit(test, f"@!{p} {meet};")
+    else:
+        w.emit(test, f"@{p} bra {skip};", f"{meet};", f"{skip}:")
+
+
 def _named(line: str, names: Mapping[str, str]) -> str:
     for name, register in names.items():
         line = line.replace(name, register)
@@ -262,3 +310,4 @@ def _named(line: str, names: Mapping[str, str]) -> str:
 
 
 BYPASS_FAMILIES = {"rounds": rounds}
+HEAD_FAMILIES = {"heads": heads}

@@ -9,7 +9,7 @@ from dataclasses import replace
 from tests.system.random_ptx.arrays_by_data import ARRAY_FAMILIES
 from tests.system.random_ptx.block_words import BLOCK_WORD_FAMILIES
 from tests.system.random_ptx.boxes import BOX_FAMILIES
-from tests.system.random_ptx.bypasses import BYPASS_FAMILIES
+from tests.system.random_ptx.bypasses import BYPASS_FAMILIES, HEAD_FAMILIES
 from tests.system.random_ptx.data_words import DATA_FAMILIES
 from tests.system.random_ptx.engines import ENGINE_FAMILIES
 from tests.system.random_ptx.families import FAMILIES
@@ -24,7 +24,8 @@ from tests.system.random_ptx.writer import Program, Writer
 #: Families by what they draw: numbers of a protocol by devious ways; what open sizes steer; what data steers;
 #: operands of wgmma; boxes; words of a block; data that the host keeps in order; sets of lanes;
 #: masks that travel; words that threads share by strong accesses;
-#: places in several arrays that data says; several engines; barriers that threads go round.
+#: places in several arrays that data says; several engines; barriers that threads go round; and loops that
+#: they leave at their heads behind those.
 SETS = {
     "protocols": FAMILIES,
     "open": OPEN_FAMILIES,
@@ -39,6 +40,7 @@ SETS = {
     "arrays": ARRAY_FAMILIES,
     "engines": ENGINE_FAMILIES,
     "bypasses": BYPASS_FAMILIES,
+    "heads": HEAD_FAMILIES,
 }
 #: From which set the programs of ``all`` come, by their seeds.
 MIXED = ("protocols",) * 7 + ("open",) * 6 + ("data",) * 5 + ("wgmma", "boxes")

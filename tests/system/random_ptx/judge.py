@@ -268,7 +268,8 @@ def judge(p: Program, seconds: float = 20.0) -> Judged:
     elif said == "proved" and harm is not None and _turns_alone(p, harm, found.ends):
         kind = "no end"  # that this loop ends is assumed by name
     elif said == "proved":
-        kind = "agree" if how == "none" else "wrong proof" if harm is not None else "no end"
+        left = "assumed end" if found.ends else "no end"  # the report names loops that it takes to end
+        kind = "agree" if how == "none" else "wrong proof" if harm is not None else left
     elif said == "not replayed":
         kind = "harm not replayed" if harm is not None else "not replayed, none"
     elif said == "refuted":

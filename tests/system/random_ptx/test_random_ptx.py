@@ -14,6 +14,7 @@ from syncverify.driver.input_harm import Inputs
 from syncverify.frontends.ptx.analysis.address_ranges import ANYWHERE, AddressRanges
 from syncverify.frontends.ptx.analysis.mask_values import MaskValues
 from syncverify.frontends.ptx.analysis.named_arrays import NamedArrays
+from syncverify.frontends.ptx.analysis.run_past import RunPast
 from syncverify.frontends.ptx.compile import plan, runtime
 from syncverify.frontends.ptx.exec.context import ClassContext
 from syncverify.frontends.ptx.launch import tensormap_boxes
@@ -23,6 +24,7 @@ from syncverify.simulate.ptx.syntax import parse
 from tests.system.random_ptx.arrays_by_data import ARRAY_FAMILIES, phases
 from tests.system.random_ptx.block_words import BLOCK_WORD_FAMILIES, lengths
 from tests.system.random_ptx.boxes import BOX_FAMILIES, boxes
+from tests.system.random_ptx.bypasses import heads
 from tests.system.random_ptx.data_words import DATA_FAMILIES, bins, rows
 from tests.system.random_ptx.families import FAMILIES
 from tests.system.random_ptx.generate import program
@@ -84,7 +86,8 @@ def test_both_sides_agree_on_more_of_what_open_sizes_steer(first: int) -> None:
         ("values", 3),
         ("strong", 3),
         ("engines", 6),
-        ("bypasses", 12),
+        ("bypasses", 6),
+        ("heads", 6),
     ],
 )
 def test_both_sides_agree_on_what_data_steers_and_what_warpgroups_name(set_: str, count: int) -> None:
@@ -262,6 +265,14 @@ def test_a_box_is_known_at_each_publication_of_its_map(seed: int) -> None:
 
 def test_lanes_may_go_round_a_barrier_and_leave() -> None:
     assert judge(program(9204634, "all"), 4).kind == "agree"
+
+
+def test_lanes_that_went_round_and_left_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lanes go round a collective and leave at the loop's head, if nobody noted that."""
+    made = heads(Writer(5014, "lanes go round meeting 0"))
+    assert judge(made).verdict == "refuted"
+    monkeypatch.setattr(RunPast, "bypassable", ())
+    assert judge(made).kind == "contested"  # a warning is left
 
 
 MORE = DATA_FAMILIES | WARPGROUP_FAMILIES | BOX_FAMILIES | BLOCK_WORD_FAMILIES | CONTRACT_FAMILIES

@@ -42,6 +42,7 @@ BY_INPUT = (
     "registers_in_loops_of_data",
     "places_of_other_blocks",
     "other_instructions",
+    "words_of_one_block",
     "words_of_several_blocks",
 )
 #: One of so many is replayed on the second reader in every run.

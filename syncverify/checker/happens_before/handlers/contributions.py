@@ -173,7 +173,7 @@ def arrive(run: Run, t: LaneClass, s: Barrier, site: int, lanes: int, count: int
         p = contribute(run, t, s, site, "arrive")
         take = fit * count
         lanes -= fit
-        after_silent_phase(t, p)
+        after_silent_phase(t, p, each=take == t.n * count)
         release(run, t, s, p, flags, site)
         p.arrived[t.cls] = p.arrived.get(t.cls, 0) + take
         p.sites[site] = p.sites.get(site, 0) + take
@@ -205,10 +205,11 @@ def arrive(run: Run, t: LaneClass, s: Barrier, site: int, lanes: int, count: int
             drained(run, s, site)
 
 
-def after_silent_phase(t: LaneClass, p: Phase) -> None:
-    """O4 (d): notes that this arrival comes after an arrive.noComplete of its phase."""
+def after_silent_phase(t: LaneClass, p: Phase, *, each: bool) -> None:
+    """O4 (d): notes that this arrival comes after an arrive.noComplete of its phase. ``each``: all lanes of
+    the class arrive, so that each lane's own arrival comes after its own arrive.noComplete."""
     for q in p.quiet:
-        if t.clock.knows(E, q[0], q[0] == t.cls and t.n == 1) >= q[1]:
+        if (q[0] == t.cls and each) or t.clock.knows(E, q[0], q[0] == t.cls and t.n == 1) >= q[1]:
             q[3] = 1
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from syncverify.base.diagnostics import Policy
 from syncverify.checker.kernel.accept import Accepted, Rejected, accept
-from syncverify.checker.kernel.accounting import account_kinds
+from syncverify.checker.kernel.accounting import account_keys, account_kinds
 from syncverify.checker.kernel.hops import Graph
 from syncverify.checker.kernel.linear import ZERO, RejectedError, Term, var
 from syncverify.checker.kernel.obligations import Owed, impossible, owed
@@ -224,6 +224,26 @@ def search(p: Protocol, policy: Policy = Policy.PRACTICAL, seed: int = 1, many: 
     except RejectedError as e:
         raise NotFoundError(str(e)) from None
     return Proof(ways.shift, ways.end, rank, trees)
+
+
+def carried(proof: Proof, p: Protocol, policy: Policy) -> Proof:
+    """A proof of the same code in another mode, from the trees of this one; obligations without one are left
+    out. The other mode may ask of more bytes of an instruction: they are ordered as those that are in both.
+    """
+    g = Graph(p, proof.shift, policy)
+    alike = {_without_bytes(key): tree for key, tree in proof.trees.items()}
+    owes = (o.key for o in (*owed(g, proof.end), *growing(g, proof.rank)) if not impossible(o.premises))
+    trees = {key: proof.trees[key] for key in account_keys(g) if key in proof.trees}
+    for key in owes:
+        found = proof.trees.get(key, alike.get(_without_bytes(key)))
+        if found is not None:
+            trees[key] = found
+    return replace(proof, trees=trees)
+
+
+def _without_bytes(key: str) -> str:
+    """The name of an obligation about two instructions, without which of their bytes it is about."""
+    return " ".join(word.partition(".")[0] for word in key.split(" ")) if key.startswith("hazard") else key
 
 
 def prove(p: Protocol, policy: Policy = Policy.PRACTICAL, seeds: tuple[int, ...] = SEEDS) -> Proved:

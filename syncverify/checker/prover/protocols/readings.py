@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 from typing import Protocol as Interface
@@ -54,12 +54,17 @@ class Claims(Interface):
     def refine(self, split: LaneSplit) -> None: ...
 
 
+def _no_protocol() -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A protocol with what was claimed for it."""
+    """A protocol with what was claimed for it. ``strict``: gives that of strict mode, if there is one."""
 
     protocol: Protocol
     claimed: Claimed
+    strict: Callable[[], Protocol | None] = field(default=_no_protocol, compare=False, repr=False)
 
 
 def protocol_of(
@@ -93,8 +98,18 @@ def protocol_of(
             splits.append((split.cls, tuple(split.parts)))
             continue
         claimed = Claimed(tuple(c for c, _ in found), tuple(splits))
-        return Reading(assembled(start, system, found), claimed)
+        return Reading(assembled(start, system, found), claimed, partial(_strict, start, system, found))
     raise NotReadError("lane classes kept splitting")
+
+
+def _strict(start: Start, system: Any, found: Sequence[tuple[Claim, Text]]) -> Protocol | None:
+    """The protocol of strict mode; None where it is none, or where what is read may be warned of besides."""
+    if system.info.strong_words:  # accesses in no order are no data race in either mode
+        return None
+    try:
+        return assembled(replace(start, policy=Policy.STRICT), system, found)
+    except (NotReadError, NotConcrete):
+        return None
 
 
 def _claimed(

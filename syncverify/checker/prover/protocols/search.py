@@ -201,10 +201,13 @@ class Search:
         self, f: str, pairs: list[tuple[Term, Term]], now: list[Term], have: set[object], wraps: list[Wrap]
     ) -> None:
         signs = {(x, k > 0) for h in now for x, k in h.parts.items()}
+        between = {x for pair in pairs for x in pair}
         for a, b in pairs:
             up = b - a
             if not up.parts and up.const < 0:
                 continue
+            if any((f, a, x) in have and (f, x, b) in have for x in between):
+                continue  # a sum of the two says so
             # a sum has each name from some premise, and with its sign
             if (f, a, b) in have or not signs.issuperset((x, k > 0) for x, k in up.parts.items()):
                 continue
@@ -746,14 +749,16 @@ def _placed(by: Sum, places: Sequence[int]) -> Sum:
 
 
 def _rising(arguments: Sequence[Term], some: Sequence[Sample]) -> list[tuple[Term, Term]]:
-    """Pairs of which the first may be at most the second, as it is in all samples."""
+    """Pairs of which the first may be at most the second, as it is in all samples; the nearest first."""
     columns = {a: [value(a, e) for e in some] for a in arguments}
-    return [
+    far = {a: sum(column) for a, column in columns.items()}
+    found = [
         (a, b)
         for a in arguments
         for b in arguments
         if a != b and all(x <= y for x, y in zip(columns[a], columns[b], strict=True))
     ]
+    return sorted(found, key=lambda pair: far[pair[1]] - far[pair[0]])
 
 
 def _steps(hops: Hops) -> Iterator[Step]:

@@ -13,14 +13,15 @@ from syncverify.checker.induction.claims import Claim
 from syncverify.checker.induction.program import parameters
 from syncverify.checker.induction.quotients import Product, Quotient, UnnamedSizeError, with_size
 from syncverify.checker.induction.stepping import NotReadError, SizeCaseError
-from syncverify.checker.kernel.accept import Accepted
+from syncverify.checker.kernel.accept import Accepted, accept
 from syncverify.checker.kernel.hops import MEETINGS
+from syncverify.checker.kernel.linear import RejectedError
 from syncverify.checker.kernel.proof import Proof
 from syncverify.checker.kernel.protocol import Protocol
 from syncverify.checker.open_launches import starts, symbols
 from syncverify.checker.prover.parametric.concrete_checks import Problem
 from syncverify.checker.prover.protocols import NotFoundError, prove
-from syncverify.checker.prover.protocols.prove import Proved
+from syncverify.checker.prover.protocols.prove import Proved, carried
 from syncverify.checker.prover.protocols.readings import Reading, protocol_of
 from syncverify.checker.prover.protocols.registers import Sampler
 from syncverify.checker.prover.protocols.words import invariants
@@ -121,9 +122,8 @@ def readings(problem: Problem, policy: Policy = Policy.PRACTICAL) -> list[Cases]
         again = starts(problem, other, symbols(problem, other))
         for (path, systems), (start, twins) in zip(begun, again, strict=True):
             for system, twin in zip(systems, twins, strict=True):
-                one = _System(
-                    space, system, partial(Sampler, other, start, twin, problem.sizes.keys()), policy
-                )
+                claims = partial(Sampler, other, start, twin, problem.sizes.keys())
+                one = _System(space, system, claims, policy)
                 found = one.cases(path)
                 assert found is not None
                 out.append(found)
@@ -183,6 +183,23 @@ class _System:
             return SizeCases(e.c, named, found_of[0], found_of[1])
 
 
+def holds_strictly(cases: Sequence[Cases]) -> bool:
+    """Whether the proofs of these cases show what strict mode asks, too: then there is nothing to warn of."""
+    return all(_strictly(x) for one in cases for x in leaves(one))
+
+
+def _strictly(x: Shown) -> bool:
+    """Whether the trees of a proof are those of one in strict mode."""
+    p = x.reading.strict()
+    if p is None:
+        return False
+    try:
+        proof = carried(x.proof, p, Policy.STRICT)
+    except (RejectedError, LookupError):  # the protocols have other sites
+        return False
+    return isinstance(accept(p, proof, Policy.STRICT), Accepted)
+
+
 def met_by_sizes(p: Protocol, names: Mapping[int, str]) -> tuple[int, Parts] | None:
     """What sizes decide of a barrier outside loops: it has one generation or none, which no one end says."""
     atoms = {name: a for a, name in names.items()}
@@ -235,6 +252,7 @@ __all__ = [
     "SizeCases",
     "Shown",
     "by_induction",
+    "holds_strictly",
     "protocols",
     "shown_cases",
     "starts",

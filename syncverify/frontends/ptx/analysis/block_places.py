@@ -8,15 +8,18 @@ blocks with all of them: for the numbers that the launch file gives, and for som
 none. Drawn sizes are larger than the grid, as a host makes them. Two blocks share a byte if it is the same
 number in every draw.
 
-So the usual orders of tiles share none: a quotient and a remainder by one size, groups of rows that several
-blocks go through in turn, an exclusive or of bits. What is computed of data or in loops has no number, and
-nothing is found there. Where data decides whether a thread stores, it may; where an atomic does, nothing is
-found. Values are taken to be the same if all that they are computed of is.
+So the usual orders of tiles share none: a quotient and a remainder by one size, groups of rows that
+several blocks go through in turn, an exclusive or of bits. Of a loop the first turns are looked at. What is
+computed of data, or of what a loop leaves behind, has no number: whether places are shared is open. Where
+data decides whether a thread stores, it may; where an atomic does, nothing is found. Values are taken to be
+the same if all that they are computed of is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 from zlib import crc32
 
@@ -43,6 +46,8 @@ from syncverify.ir.launch_grid import Dims
 Given = Callable[[str, int, int], int | None]
 
 _DRAWS = 3
+#: Turns of a loop that are looked at.
+_TURNS = 5
 #: Blocks that are looked at, and of an axis whose extent has no number.
 _BLOCKS, _OPEN = 1024, 16
 #: Blocks along each axis that are looked at with all of their threads.
@@ -54,6 +59,15 @@ _ALIGNED = 1 << 12
 #: What makes values of registers, and of memory that is the same for all blocks.
 _MADE = frozenset({"register", "data", "warp", "matrix registers", "hint"})
 _COMMON = frozenset({"global", "param", "const"})
+
+
+class Shared(IntEnum):
+    """Whether blocks store values of their own to one byte. CERTAINLY: they do, and these numbers differ."""
+
+    NO = 0
+    OPEN = 1
+    YES = 2
+    CERTAINLY = 3
 
 
 class BlockPlaces:
@@ -74,10 +88,35 @@ class BlockPlaces:
             draws = [_Values(flow, specials, given, seed) for seed in range(_DRAWS)]
             self._samples.append(_Sample(flow, blocks, draws))
 
-    def shared(self, k: int, place: Mem, size: int, stored: Iterable[str]) -> bool:
+    def shared(self, k: int, place: Mem, size: int, stored: Iterable[str]) -> Shared:
         """Whether two blocks store values of their own to one byte by instruction ``k``."""
         names = list(stored)
-        return any(sample.shared(k, place, size, names) for sample in self._samples)
+        return max(sample.shared(k, place, size, names) for sample in self._samples)
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """The values of registers in each draw, in one turn of a loop around a store, or in the first of all.
+    ``before``: those in the turn before it."""
+
+    draws: Sequence[_Values]
+    before: Sequence[_Values] = ()
+
+    def known(self, v: int) -> list[Numbers] | None:
+        """What a version of a register holds in each draw; None where it has no number."""
+        return _all([values.of_version(v) for values in self.draws])
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """What some threads store in one turn: first bytes in each draw, their blocks, what the values are made
+    of, or None where they are a block's own in any case. ``values``: the numbers that are stored, where these
+    are known, and it is known who stores."""
+
+    places: Sequence[Numbers]
+    blocks: Numbers
+    made: Sequence[Numbers] | None
+    values: Sequence[Numbers] | None
 
 
 class _Sample:
@@ -87,34 +126,60 @@ class _Sample:
         """``blocks``: the number of each thread's block."""
         self.flow, self.blocks, self.draws = flow, blocks, draws
         self._controllers = flow.controllers()
+        self._heads = {
+            h: loop for loop in flow.loops for h in loop if all(flow.dominates(h, b) for b in loop)
+        }
+        self._kept: dict[frozenset[int], list[_Turn]] = {}
 
-    def shared(self, k: int, place: Mem, size: int, stored: Iterable[str]) -> bool:
+    def shared(self, k: int, place: Mem, size: int, stored: Sequence[str]) -> Shared:
         """Whether two of the blocks store values of their own to one byte by instruction ``k``."""
-        places = _all([values.address(place, k) for values in self.draws])
-        made = self._made_of([self.flow.versions.read(name, k) for name in stored])
-        stores = None if places is None or made == [] else self._stores(k)
-        if places is None or stores is None or not stores.any():
-            return False
-        begins = [x[stores] for x in places]
-        unit = int(np.gcd.reduce([np.uint64(size), *(np.gcd.reduce(x) for x in begins)]))
-        steps = np.arange(0, size, unit, dtype=np.uint64)
-        parts = [(x[:, None] + steps).ravel() for x in begins]
-        who = np.repeat(self.blocks[stores], len(steps))
-        met = np.isin(parts[0], _of_several(parts[0], who))
-        if not met.any():
-            return False
-        at, who = _classes([x[met] for x in parts]), who[met]
-        several = _of_several(at, who)
-        if made is not None and len(several):
-            values = _classes([np.repeat(x[stores], len(steps))[met] for x in made])
-            several = np.intersect1d(several, _of_several(at, values))
-        return bool(len(several))
+        known, read = list[_Stored](), [self.flow.versions.read(name, k) for name in stored]
+        for turn in self._turns(k):
+            made = self._made_of(read, turn)
+            if made == [] or self._stores(k, turn)[0] is None:
+                return Shared.NO
+            found = self._stored((place, k), read, turn, made)
+            if found is None:
+                return Shared.OPEN
+            known.append(found)
+        if len(known) == 1 and known[0].values is not None and _differ(known, size, exactly=True):
+            return Shared.CERTAINLY
+        return Shared.YES if _differ(known, size, exactly=False) else Shared.NO
 
-    def _known(self, v: int) -> list[Numbers] | None:
-        """What a version of a register holds in each draw; None where it has no number."""
-        return _all([values.of_version(v) for values in self.draws])
+    def _turns(self, k: int) -> Iterator[_Turn]:
+        """The first turn of all loops around an instruction, and some more of each."""
+        here = self.flow.block_of[k]
+        heads = frozenset(h for h, loop in self._heads.items() if here in loop)
+        if heads not in self._kept:
+            first = [x.turned(heads) for x in self.draws] if heads else self.draws
+            self._kept[heads] = [_Turn(first)]
+        kept = self._kept[heads]
+        for n in range(1 + (_TURNS - 1) * len(heads)):
+            if n == len(kept):
+                before = kept[0 if (n - 1) % (_TURNS - 1) == 0 else -1].draws
+                h = sorted(heads)[(n - 1) // (_TURNS - 1)]
+                kept.append(_Turn([x.turned(heads, h, x) for x in before], before))
+            yield kept[n]
 
-    def _made_of(self, versions: Iterable[int]) -> list[Numbers] | None:
+    def _stored(
+        self, of: tuple[Mem, int], read: Sequence[int], turn: _Turn, made: Sequence[Numbers] | None
+    ) -> _Stored | None:
+        """What threads store in a turn; None where places have no number, or an atomic says who does. ``of``:
+        the place and the instruction. ``read``: the versions that are stored."""
+        places = _all([values.address(*of) for values in turn.draws])
+        stores, certain = self._stores(of[1], turn)
+        if places is None or stores is None:
+            return None
+        numbers = [turn.known(v) for v in read]
+        values = [x[stores] for n in numbers if n is not None for x in n]
+        return _Stored(
+            [x[stores] for x in places],
+            self.blocks[stores],
+            None if made is None else [x[stores] for x in made],
+            None if None in numbers or not certain else values,
+        )
+
+    def _made_of(self, versions: Iterable[int], turn: _Turn) -> list[Numbers] | None:
         """The numbers that values are computed of; None where these are a block's own in any case."""
         found, seen, work = list[Numbers](), set[int](), list(versions)
         names = self.flow.versions
@@ -123,7 +188,7 @@ class _Sample:
             if v in seen:
                 continue
             seen.add(v)
-            known = self._known(v)
+            known = turn.known(v)
             if known is not None:
                 found += known
                 continue
@@ -144,24 +209,59 @@ class _Sample:
             work += [names.read(name, k) for name in (*kept, *sources(i))]
         return found
 
-    def _stores(self, k: int) -> NDArray[np.bool_] | None:
-        """Where an instruction may be executed; None where an atomic or the like says which block does."""
-        found = np.ones(len(self.blocks), dtype=bool)
+    def _stores(self, k: int, turn: _Turn) -> tuple[NDArray[np.bool_] | None, bool]:
+        """Where an instruction may be executed, None where an atomic or the like says which block does; and
+        whether it is for certain. What does not lie on each way there decides in the turn before."""
+        found, certain = np.ones(len(self.blocks), dtype=bool), True
         for at, wanted in _conditions(self.flow, self._controllers, k):
             i = self.flow.body[at]
             guard = i.guard
             if guard is None:
                 continue
             v = self.flow.versions.read(guard.name, at)
-            known = self._known(v)
+            ahead = self.flow.dominates(self.flow.block_of[at], self.flow.block_of[k])
+            draws = turn.draws if ahead else turn.before
+            known = _Turn(draws).known(v) if draws else None
+            certain = certain and ahead and known is not None
             if known is None:
-                if self._made_of([v]) is None:
-                    return None
+                if self._made_of([v], turn) is None:
+                    return None, False
                 continue
             if wanted is not None:
                 for x in known:
                     found &= (x & np.uint64(1)).astype(bool) == (wanted != i.negated)
-        return found
+        return found, certain
+
+
+def _differ(found: Sequence[_Stored], size: int, *, exactly: bool) -> bool:
+    """Whether two blocks store values of their own to one byte; ``exactly``: from one first byte on, numbers
+    that differ."""
+    begins = [np.concatenate(x) for x in zip(*(x.places for x in found), strict=True)]
+    who = np.concatenate([x.blocks for x in found])
+    if not len(who):
+        return False
+    unit = size if exactly else int(np.gcd.reduce([np.uint64(size), *(np.gcd.reduce(x) for x in begins)]))
+    steps = np.arange(0, size, unit, dtype=np.uint64)
+    parts = [(x[:, None] + steps).ravel() for x in begins]
+    who = np.repeat(who, len(steps))
+    met = np.isin(parts[0], _of_several(parts[0], who))
+    if not met.any():
+        return False
+    at, who = _classes([x[met] for x in parts]), who[met]
+    several = _of_several(at, who)
+    own = _columns([x.values if exactly else x.made for x in found])
+    if own is not None and len(several):
+        values = _classes([np.repeat(x, len(steps))[met] for x in own])
+        several = np.intersect1d(several, _of_several(at, values))
+    return bool(len(several))
+
+
+def _columns(found: Sequence[Sequence[Numbers] | None]) -> list[Numbers] | None:
+    """What values are made of, of all turns together; None where these are a block's own, or not alike."""
+    known = [x for x in found if x is not None]
+    if len(known) < len(found) or len({len(x) for x in known}) > 1:
+        return None
+    return [np.concatenate(x) for x in zip(*known, strict=True)]
 
 
 def _all(found: Sequence[Numbers | None]) -> list[Numbers] | None:
@@ -217,6 +317,27 @@ class _Values(RegisterValues):
     def __init__(self, flow: Flow, specials: Mapping[str, Numbers], given: Given, seed: int) -> None:
         super().__init__(flow, len(specials["%tid.x"]), specials)
         self.given, self.seed = given, seed
+        self.heads, self.head = frozenset[int](), -1
+        self.before: _Values | None = None
+
+    def turned(self, heads: frozenset[int], head: int = -1, before: _Values | None = None) -> _Values:
+        """The same in the first turn of loops with some heads; of one of them behind the turn ``before``."""
+        found = _Values(self.flow, self._specials, self.given, self.seed)
+        found.heads, found.head, found.before = heads, head, before
+        return found
+
+    def _version(self, v: int, known: dict[int, Numbers | None]) -> Numbers | None:
+        versions = self.flow.versions
+        if v in known or versions.writer[v] >= 0 or versions.block[v] not in self.heads:
+            return super()._version(v, known)
+        known[v] = None
+        h = versions.block[v]
+        back = {x for b, x in versions.merged(v) if b >= 0 and self.flow.dominates(h, b)}
+        first = {x for b, x in versions.merged(v) if b < 0 or not self.flow.dominates(h, b)}
+        (x, *more) = back if h == self.head else first
+        values = self.before if h == self.head else self
+        known[v] = values.of_version(x) if values is not None and not more else None
+        return known[v]
 
     def special(self, name: str) -> Numbers | None:
         """What a special register holds."""
@@ -389,4 +510,4 @@ _Values.operations = {
     "abs": _turned,
 }
 
-__all__ = ["BlockPlaces", "Given"]
+__all__ = ["BlockPlaces", "Given", "Shared"]

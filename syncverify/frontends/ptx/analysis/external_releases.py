@@ -59,8 +59,6 @@ def exchanged(
     """
     if handing is not None and not all(_idle(flow, k) for k in handing.consumers):
         return None
-    if any(i.op == "multimem" for i in flow.body):
-        return None
     releases = [k for k in _releases(flow) if scope_of(flow.body[k]) >= Scope.GPU]
     placed = list(_placed(flow, generic, origins))
     if not releases:
@@ -193,7 +191,16 @@ def _uses(flow: Flow, generic: Mapping[int, bool]) -> Iterator[tuple[int, _Use]]
         found = used_in_global(i)
         elsewhere = space_of(i) == "generic" and k not in generic
         if found is not None and not elsewhere:
-            yield k, _Use(found[0], bool(semantics(i)) and scope_of(i) >= Scope.GPU)
+            yield k, _Use(found[0], _is_strong(i))
+
+
+def _is_strong(i: Instr) -> bool:
+    """Whether an access is strong, with a scope that reaches other blocks. ``multimem.red`` is relaxed where
+    it names nothing, and the scope of ``multimem`` is the system's."""
+    if i.op != "multimem":
+        return bool(semantics(i)) and scope_of(i) >= Scope.GPU
+    reaches = {"cta", "cluster"}.isdisjoint(i.mods)
+    return reaches and (i.mods[:1] == ("red",) or bool(semantics(i)))
 
 
 def _memory(i: Instr) -> list[Mem]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
+from syncverify.frontends.ptx.analysis.carry_chains import CARRIED
 from syncverify.frontends.ptx.analysis.slice import Slice, slice_of
 from syncverify.frontends.ptx.analysis.uniformity import LANES as LANE_BITS
 from syncverify.frontends.ptx.analysis.uniformity import MOST_BLOCKS, Uniformity
@@ -239,7 +240,6 @@ def _tainted(
 
 #: What instructions leave for others beside registers: the carry, and the memory of a thread.
 _CARRY, _MEMORY = "%carry", "%memory"
-_CARRIED = frozenset({"addc", "subc", "madc"})
 #: State spaces that are a thread's own. A generic address may lead there.
 _OWN_MEMORY = ("local", "param")
 
@@ -254,7 +254,7 @@ def _leaves(i: Instr) -> Iterator[str]:
 
 def _left_for(i: Instr) -> Iterator[str]:
     """What an instruction reads of that."""
-    if i.op in _CARRIED:
+    if i.op in CARRIED:
         yield _CARRY
     if reads(i, *_OWN_MEMORY):
         yield _MEMORY

@@ -27,6 +27,7 @@ from itertools import pairwise
 import numpy as np
 
 from syncverify.frontends.ptx.analysis.butterflies import Butterflies
+from syncverify.frontends.ptx.analysis.carry_chains import CARRIED, carried_from
 from syncverify.frontends.ptx.analysis.load_agreement import LoadAgreement
 from syncverify.frontends.ptx.analysis.thread_values import ThreadValues
 from syncverify.frontends.ptx.flow.control_flow import Flow
@@ -302,6 +303,10 @@ class Uniformity:
             found = self._brought([(self.versions.read(name, k), here) for name in sources(self.body[k])])
             if self.body[k].op == "shfl":
                 found |= set(self.leaving(k))
+            if self.body[k].op in CARRIED:
+                chain = carried_from(self.flow, k) or ()
+                some = [(self.versions.read(name, j), here) for j in chain for name in sources(self.body[j])]
+                found |= self._brought(some)
             self._all_read[k] = found
         return found
 
@@ -630,6 +635,10 @@ class Uniformity:
         mods, ops = i.mods, i.operands
         if i.op in PURE and "cc" not in mods:
             return self._computed(k, i, name)
+        if i.op in CARRIED or "cc" in mods:
+            chain = carried_from(self.flow, k)
+            given = [self._operand(op, 64, j) for j in chain or () for op in self.body[j].operands[1:]]
+            return EVERY if chain is None else _union(given)
         match i.op:
             case "ld" | "ldu":
                 return self._loaded(k, i)

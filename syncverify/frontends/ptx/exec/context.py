@@ -464,6 +464,8 @@ class ClassContext:
             if answer is None:
                 raise Opaque(Reason(f"a guard depends on {active.why}", parts=(active.why,)))
             return self if answer else None
+        if not isinstance(active, PerLane):
+            raise Opaque("a guard depends on an open size")
         mask = 0
         for i in self.lanes:
             v = active.lanes[i]

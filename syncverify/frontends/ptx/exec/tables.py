@@ -265,7 +265,8 @@ class Tables:
 
     def doubt(self, site: int, why: str) -> None:
         """An access need not be made, or not where its footprint says."""
-        self.perhaps.setdefault(site, why)
+        if site not in self.perhaps or has(self.perhaps[site], Cause.BLOCK_PLACE):
+            self.perhaps[site] = why  # of a block that has a number by now, the place is no reason any more
         self.doubts.setdefault(site, set()).update(causes_of(why))
 
     def barrier(self, cta: int, offset: int) -> int:

@@ -16,7 +16,7 @@ too low.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 
 from syncverify.base.source import InputError
@@ -76,23 +76,11 @@ def meant_axes(function: Function) -> tuple[str, ...]:
 def along_meant_axes(facts: PtxFacts, function: Function) -> PtxFacts:
     """The facts with one cluster along the open axes that the text does not ask about. An axis of which the
     launch file says something is left open."""
-    return _least(facts, _unasked(facts, function))
-
-
-def of_one_cluster(facts: PtxFacts) -> PtxFacts:
-    """The facts with one cluster along the open axes; one of which the launch file says more is left open."""
-    return _least(facts, _AXES)
-
-
-def _least(facts: PtxFacts, axes: Iterable[str]) -> PtxFacts:
-    """The facts with as few blocks as may be along some axes, where these are open."""
     found = facts
-    for axis in axes:
-        at = _AXES.index(axis)
-        if isinstance(facts.grid[at], int):
-            continue
+    for axis in _unasked(facts, function):
+        least = (facts.cluster or (1, 1, 1))[_AXES.index(axis)]
         try:
-            found = found.bind({f"grid.{axis}": (facts.cluster or (1, 1, 1))[at]})
+            found = found.bind({f"grid.{axis}": least})
         except InputError:
             continue
     return found

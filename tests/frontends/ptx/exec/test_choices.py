@@ -61,3 +61,15 @@ def test_what_a_question_selects() -> None:
     for n in (2, 3):
         assert (asked ^ n).key is None
     assert (asked ^ 1).__class__ not in INTS
+
+
+def test_a_guard_by_what_a_barrier_reduces_is_no_fault(check: Any) -> None:
+    body = """
+    mov.u32 %r1, %tid.x;
+    setp.lt.u32 %p1, %r1, 9;
+    barrier.cta.red.or.pred %p2, 3, 64, !%p1;
+    @%p2 bar.sync 1, 64;
+    ret;
+    """
+    found = check(module_text(body, params=PARAMS), 64, FACTS)
+    assert "fault" not in str(found["reason"]) and found["verdict"] in ("proved", "unknown"), found
