@@ -235,7 +235,7 @@ class _Sample:
 
 def _differ(found: Sequence[_Stored], size: int, *, exactly: bool) -> bool:
     """Whether two blocks store values of their own to one byte; ``exactly``: from one first byte on, numbers
-    that differ."""
+    that differ, each by one thread of its block."""
     begins = [np.concatenate(x) for x in zip(*(x.places for x in found), strict=True)]
     who = np.concatenate([x.blocks for x in found])
     if not len(who):
@@ -253,7 +253,14 @@ def _differ(found: Sequence[_Stored], size: int, *, exactly: bool) -> bool:
     if own is not None and len(several):
         values = _classes([np.repeat(x, len(steps))[met] for x in own])
         several = np.intersect1d(several, _of_several(at, values))
-    return bool(len(several))
+    return bool(len(np.setdiff1d(several, _crowded(at, who)) if exactly else several))
+
+
+def _crowded(at: Numbers, who: Numbers) -> Numbers:
+    """The places to which several threads of one block store: nobody asks which value stays there."""
+    pairs, times = np.unique(np.stack([at, who]), axis=1, return_counts=True)
+    crowded: Numbers = pairs[0, times > 1]
+    return crowded
 
 
 def _columns(found: Sequence[Sequence[Numbers] | None]) -> list[Numbers] | None:
