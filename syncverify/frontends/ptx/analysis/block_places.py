@@ -256,11 +256,12 @@ def _differ(found: Sequence[_Stored], size: int, *, exactly: bool) -> bool:
     return bool(len(np.setdiff1d(several, _crowded(at, who)) if exactly else several))
 
 
-def _crowded(at: Numbers, who: Numbers) -> Numbers:
+def _crowded(at: NDArray[Any], who: Numbers) -> NDArray[Any]:
     """The places to which several threads of one block store: nobody asks which value stays there."""
-    pairs, times = np.unique(np.stack([at, who]), axis=1, return_counts=True)
-    crowded: Numbers = pairs[0, times > 1]
-    return crowded
+    order = np.lexsort((who, at))
+    a, b = at[order], who[order]
+    found: NDArray[Any] = a[1:][(a[1:] == a[:-1]) & (b[1:] == b[:-1])]
+    return found
 
 
 def _columns(found: Sequence[Sequence[Numbers] | None]) -> list[Numbers] | None:
