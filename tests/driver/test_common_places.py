@@ -68,7 +68,7 @@ _CHAIN = ("mov.u32 %r1, %ctaid.x; @!%p1 bra E; setp.eq.u32 %p2, %r1, 0; mul.wide
           " add.u64 %rd3, %rd1, %rd3; @%p2 bra G; L: ld.acquire.gpu.global.u32 %r6, [%rd3+64];"
           " setp.eq.u32 %p3, %r6, 0; @%p3 bra L; G: st.global.u32 [%rd1], %r1;"
           " st.release.gpu.global.u32 [%rd3+68], 1; E:")  # fmt: skip
-_BYTES = "mov.u32 %r1, %ctaid.x; mad.lo.u32 %r4, %r1, (1 << {}), 7; st.global.{} [%rd1], %r4;"
+_BYTES = "mov.u32 %r1, %ctaid.x; mad.lo.u32 %r4, %r1, (1 << {}), 7; @%p1 st.global.{} [%rd1], %r4;"
 _OPEN = "no two blocks store different values to one place of p0"
 
 
@@ -82,7 +82,8 @@ _OPEN = "no two blocks store different values to one place of p0"
         (_LOOP.format("", "%r6", "st.global.u32 [%rd3], 1;"), ""),
         ("atom.global.add.u32 %r4, [%rd1], 1; mul.wide.u32 %rd3, %r4, 4; add.u64 %rd3, %rd1, %rd3;"
          " st.global.u32 [%rd3+64], %r0;", _OPEN),
-        ("mov.u32 %r1, %ctaid.x; st.global.u32 [%rd1], %r1;", "unknown"),
+        ("mov.u32 %r1, %ctaid.x; @%p1 st.global.u32 [%rd1], %r1;", "unknown"),
+        ("mov.u32 %r1, %ctaid.x; st.global.u32 [%rd1], %r1;", _COMMON),
         ("mov.u32 %r1, %ctaid.x; st.relaxed.gpu.global.u32 [%rd1], %r1;", _COMMON),
         ("mov.u32 %r1, %ctaid.x; st.volatile.global.u32 [%rd1], %r1;", _COMMON),
         (_CHAIN, ""),
