@@ -346,7 +346,7 @@ def of_common_places(facts: PtxFacts, program: Program) -> list[str]:
         """Whether threads of two blocks do, where their numbers say so."""
         if not of_cluster.read_at(k, stored):
             return Shared.NO
-        return places.shared(k, access.address, access.size * len(access.elements), stored)
+        return places.shared(k, access, stored)
 
     places = _places_of_blocks(facts, program, facts.block)
     for k, access in _global_stores(program):
@@ -378,8 +378,8 @@ def stored_by_several(facts: PtxFacts, program: Program) -> int | None:
         in_a_loop = any(program.flow.block_of[k] in loop for loop in program.flow.loops)
         if in_a_loop or semantics(program.body[k]):
             continue
-        size, stored = access.size * len(access.elements), [n for x in access.elements for n in registers(x)]
-        if places.shared(k, access.address, size, stored) is Shared.CERTAINLY:
+        stored = [n for x in access.elements for n in registers(x)]
+        if places.shared(k, access, stored) is Shared.CERTAINLY:
             return k
     return None
 

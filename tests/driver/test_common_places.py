@@ -68,6 +68,7 @@ _CHAIN = ("mov.u32 %r1, %ctaid.x; @!%p1 bra E; setp.eq.u32 %p2, %r1, 0; mul.wide
           " add.u64 %rd3, %rd1, %rd3; @%p2 bra G; L: ld.acquire.gpu.global.u32 %r6, [%rd3+64];"
           " setp.eq.u32 %p3, %r6, 0; @%p3 bra L; G: st.global.u32 [%rd1], %r1;"
           " st.release.gpu.global.u32 [%rd3+68], 1; E:")  # fmt: skip
+_BYTES = "mov.u32 %r1, %ctaid.x; mad.lo.u32 %r4, %r1, (1 << {}), 7; @%p1 st.global.{} [%rd1], %r4;"
 _OPEN = "no two blocks store different values to one place of p0"
 
 
@@ -91,10 +92,15 @@ _OPEN = "no two blocks store different values to one place of p0"
          " @%p1 st.global.u32 [%rd3], %r1;", "unknown"),
         (_BLOCK + "shr.u32 %r4, %r1, 1; mul.wide.u32 %rd3, %r4, 4; add.u64 %rd3, %rd1, %rd3;"
          " @%p1 st.global.u32 [%rd3], %r4;", ""),
+        (_BYTES.format(8, "u8"), _COMMON),
+        (_BYTES.format(7, "u8"), "unknown"),
+        (_BYTES.format(8, "u16"), "unknown"),
+        (_BYTES.format(16, "u16"), _COMMON),
     ],
 )  # fmt: skip
 def test_stores_beside_stores(body: str, line: str) -> None:
-    """Places in turns of a loop; places without a number; numbers that differ."""
+    """Places in turns of a loop; places without a number; numbers that differ in the bytes that are
+    stored."""
     facts = {"block": [32], "grid": [8], "params": {"0": "ptr"}}
     text = _HEAD + body + " ret; }"
     (report,) = syncverify.check(text, facts={"kernel": {"k": facts}}, advice=False, replay=False)

@@ -35,6 +35,7 @@ from syncverify.frontends.ptx.analysis.thread_values import (
     numbers_of_threads,
     signed,
 )
+from syncverify.frontends.ptx.decode.memory import Access
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.isa.accesses import effects
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Reg, Special, Sym
@@ -88,10 +89,10 @@ class BlockPlaces:
             draws = [_Values(flow, specials, given, seed) for seed in range(_DRAWS)]
             self._samples.append(_Sample(flow, blocks, draws))
 
-    def shared(self, k: int, place: Mem, size: int, stored: Iterable[str]) -> Shared:
-        """Whether two blocks store values of their own to one byte by instruction ``k``."""
+    def shared(self, k: int, access: Access, stored: Iterable[str]) -> Shared:
+        """Whether two blocks store values of their own to one byte by instruction ``k``, which is a store."""
         names = list(stored)
-        return max(sample.shared(k, place, size, names) for sample in self._samples)
+        return max(sample.shared(k, access, names) for sample in self._samples)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,14 +132,15 @@ class _Sample:
         }
         self._kept: dict[frozenset[int], list[_Turn]] = {}
 
-    def shared(self, k: int, place: Mem, size: int, stored: Sequence[str]) -> Shared:
+    def shared(self, k: int, access: Access, stored: Sequence[str]) -> Shared:
         """Whether two of the blocks store values of their own to one byte by instruction ``k``."""
+        size = access.bytes
         known, read = list[_Stored](), [self.flow.versions.read(name, k) for name in stored]
         for turn in self._turns(k):
             made = self._made_of(read, turn)
             if made == [] or self._stores(k, turn)[0] is None:
                 return Shared.NO
-            found = self._stored((place, k), read, turn, made)
+            found = self._stored(k, access, read, turn, made)
             if found is None:
                 return Shared.OPEN
             known.append(found)
@@ -162,16 +164,17 @@ class _Sample:
             yield kept[n]
 
     def _stored(
-        self, of: tuple[Mem, int], read: Sequence[int], turn: _Turn, made: Sequence[Numbers] | None
+        self, k: int, access: Access, read: Sequence[int], turn: _Turn, made: Sequence[Numbers] | None
     ) -> _Stored | None:
-        """What threads store in a turn; None where places have no number, or an atomic says who does. ``of``:
-        the place and the instruction. ``read``: the versions that are stored."""
-        places = _all([values.address(*of) for values in turn.draws])
-        stores, certain = self._stores(of[1], turn)
+        """What threads store in a turn; None where places have no number, or an atomic says who does.
+        ``read``: the versions that are stored, of whose bytes a store takes the low ones."""
+        places = _all([values.address(access.address, k) for values in turn.draws])
+        stores, certain = self._stores(k, turn)
         if places is None or stores is None:
             return None
         numbers = [turn.known(v) for v in read]
-        values = [x[stores] for n in numbers if n is not None for x in n]
+        low = np.uint64((1 << 8 * min(access.size, 8)) - 1)
+        values = [x[stores] & low for n in numbers if n is not None for x in n]
         return _Stored(
             [x[stores] for x in places],
             self.blocks[stores],

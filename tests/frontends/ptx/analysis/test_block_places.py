@@ -10,8 +10,8 @@ import pytest
 
 import syncverify
 from syncverify.frontends.ptx.analysis.block_places import BlockPlaces, Shared
+from syncverify.frontends.ptx.decode.memory import decode_place
 from syncverify.frontends.ptx.flow.control_flow import Flow
-from syncverify.frontends.ptx.syntax.nodes import Mem
 from syncverify.frontends.ptx.syntax.parser import parse
 
 #: %r0: the block, %r1: the thread; %r4: the place in words, %r5: the value.
@@ -134,10 +134,10 @@ def test_beside_numbers_alone(seed: int) -> None:
         module = parse(TEXT.replace("PLACE", place).replace("AHEAD", "").replace("ONE", ""), "k.ptx")
         flow = Flow(module.functions[0])
         k = next(n for n, i in enumerate(flow.body) if i.op == "st")
-        at = flow.body[k].operands[0]
-        assert isinstance(at, Mem)
+        store = decode_place(flow.body[k])
+        assert store is not None
         places = BlockPlaces(flow, (1, 1, 1), (48, 1, 1), None, lambda name, at, size: None)
-        found = places.shared(k, at, 4, ["%r5"])
+        found = places.shared(k, store, ["%r5"])
         assert found is (Shared.CERTAINLY if len(set(values[-1])) < 48 else Shared.NO), place
 
 
@@ -166,10 +166,10 @@ ret;
 def test_blocks_meet_where_two_of_their_threads_do(step: int, most: int, but: int, size: int) -> None:
     flow = Flow(parse(STEPS.format(step=step, most=most, but=but, bytes=size), "k.ptx").entries[0])
     k = next(n for n, i in enumerate(flow.body) if i.op == "st")
-    at = flow.body[k].operands[0]
-    assert isinstance(at, Mem)
+    store = decode_place(flow.body[k])
+    assert store is not None
     places = BlockPlaces(flow, (8, 1, 1), (2, 1, 1), None, lambda name, at, size: None)
-    found = places.shared(k, at, 4, ["%r1"])
+    found = places.shared(k, store, ["%r1"])
     bytes_ = [
         {size * (step * b + t) + n for t in range(most) for n in range(4)} if b != but else set[int]()
         for b in range(2)
