@@ -56,17 +56,11 @@ def access(run: Run, t: LaneClass, record: Record) -> None:
         lanes_store_differently(run, t, record)
     if not record.kind.writes or record.atomic:
         return
-    if record.kind.asynchronous and t.n > 1 and lanes_overlap(fp):
-        run.report(
-            Obligation.RACE,
-            "SV112",
-            f"{t.n} lanes each start this copy, and their writes overlap in "
-            f"{place(run, fp.memory, fp.intervals[0][0], record.site)}",
-            t,
-            record.site,
-            second=record,
-            fix="let one elected lane issue it",
-        )
+    shared = fp.memory != GLOBAL_MEMORY or bool(
+        fp.lanes
+    )  # elsewhere it depends on their sources: on_bulk_store
+    if record.kind.asynchronous and t.n > 1 and shared and lanes_overlap(fp):
+        overlapping_copies(run, t, record)
     elif fp.overlap:
         run.report(
             Obligation.RACE,
@@ -192,6 +186,21 @@ def must_have_started(run: Run, t: LaneClass, cta: int, site: int) -> None:
             site,
             fix="a cluster barrier before the first access to another CTA's shared memory",
         )
+
+
+def overlapping_copies(run: Run, t: LaneClass, record: Record) -> None:
+    """Reports lanes that each start a copy to common bytes."""
+    fp = run.info.footprints[record.fp]
+    run.report(
+        Obligation.RACE,
+        "SV112",
+        f"{t.n} lanes each start this copy, and their writes overlap in "
+        f"{place(run, fp.memory, fp.intervals[0][0], record.site)}",
+        t,
+        record.site,
+        second=record,
+        fix="let one elected lane issue it",
+    )
 
 
 def lanes_overlap(fp: Footprint) -> bool:

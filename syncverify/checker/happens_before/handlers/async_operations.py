@@ -7,7 +7,12 @@ import numpy as np
 from syncverify.base.diagnostics import Severity
 from syncverify.checker.happens_before import access_merging as groups
 from syncverify.checker.happens_before.failure import Obligation
-from syncverify.checker.happens_before.handlers.accesses import access, only_judged, touch_barriers
+from syncverify.checker.happens_before.handlers.accesses import (
+    access,
+    only_judged,
+    overlapping_copies,
+    touch_barriers,
+)
 from syncverify.checker.happens_before.handlers.contributions import contribute
 from syncverify.checker.happens_before.handlers.execution_barriers import meet
 from syncverify.checker.happens_before.handlers.global_memory import bulk_read, bulk_write, early
@@ -92,7 +97,11 @@ def on_bulk_store(run: Run, t: LaneClass, event: Event) -> int:
     r = Record(Access.ASYNC_READ, t.cls, t.time, fp, site, tag=column(run, t, "bulk.read"), tag_value=number)
     _access(run, t, r)
     use_map(run, t, site, descriptor, r)
-    bulk_write(run, t, site, target, column(run, t, "bulk.full"), number, bool(reduction))
+    write = bulk_write(run, t, site, target, column(run, t, "bulk.full"), number, bool(reduction))
+    sources = run.info.footprints[fp].lanes if fp >= 0 else ()
+    # lanes that copy one source to one place write the same values
+    if write is not None and t.n > 1 and sources and not reduction and not run.info.footprints[target].lanes:
+        overlapping_copies(run, t, write)
     run.launch(start(run, t, site, (r,), []))
     return DONE
 

@@ -393,25 +393,20 @@ def bulk_read(run: Run, t: LaneClass, site: int, fp: int, column: int, value: in
     return r
 
 
-def bulk_write(run: Run, t: LaneClass, site: int, fp: int, column: int, number: int, reduction: bool) -> None:
-    """A bulk store's or reduction's write of global memory, complete with its full group wait."""
+def bulk_write(
+    run: Run, t: LaneClass, site: int, fp: int, column: int, number: int, reduction: bool
+) -> Record | None:
+    """A bulk store's or reduction's write of global memory, complete with its full group wait; None where its
+    place is not known."""
     early(run, t, site)
-    if fp >= 0:
-        access(
-            run,
-            t,
-            Record(
-                Access.ASYNC_WRITE,
-                t.cls,
-                t.time,
-                fp,
-                site,
-                tag=column,
-                tag_value=number,
-                atomic=reduction,
-                scope=Scope.GPU,
-            ),
-        )
+    if fp < 0:
+        return None
+    write = Record(
+        Access.ASYNC_WRITE, t.cls, t.time, fp, site,
+        tag=column, tag_value=number, atomic=reduction, scope=Scope.GPU,
+    )  # fmt: skip
+    access(run, t, write)
+    return write
 
 
 # ------------------------------------------------------------------ dependent grids
