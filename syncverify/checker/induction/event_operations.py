@@ -367,8 +367,10 @@ def _init_fence(x: Occurrence) -> Iterator[Made]:
 def _barrier(kind: k.Kind) -> Callable[[Occurrence], Iterator[Made]]:
     def made(x: Occurrence) -> Iterator[Made]:
         number, flags = x.same(2), x.same(4)
-        count = x.same(3) or -(-x.info.threads // 32) * 32
-        if not exists(number) or count % 32 or flags & (Flag.RED | Flag.RELAXED):
+        every = -(-x.info.threads // 32) * 32
+        count = x.same(3) or every
+        beyond = x.system.policy is Policy.STRICT and count > every  # practically it is just never complete
+        if not exists(number) or count % 32 or flags & (Flag.RED | Flag.RELAXED) or beyond:
             raise NotReadError(f"barrier {number} of {count} threads")
         if flags & Flag.ALIGNED and x.cls.lanes != x.lanes:  # its lanes execute one instruction together
             yield x.warp("aligned", visible=False)
