@@ -4,8 +4,11 @@ An example, where ``%p`` holds in some threads and not in others:
 
     @%p add.u64 %rd2, %rd0, %rd1;  ld.global.u32 %r1, [%rd2];
 
-A decision is the guard of a branch around a collective, a barrier or the like, or of one of these itself.
-Each lane may take another way there, for a register without a value holds anything.
+A decision is the guard, or the index, of a branch around a collective, a barrier or the like, or the guard
+of one of these itself. Each lane may take another way there, for a register without a value holds anything.
+
+A value is made of what its instruction reads, and of what decides which one it is: the predicate of a
+``selp``, the guard of the instruction that writes it, the branches ahead of where paths meet.
 
 A path is a way through the blocks on which the register is not written. It counts unless the predicates of
 its branches and guards contradict each other. One version of a predicate (``flow/ssa.py``) has one value
@@ -23,7 +26,7 @@ import numpy as np
 from syncverify.frontends.ptx.analysis.path_conditions import ALWAYS, Flags, Known, Number, Truths
 from syncverify.frontends.ptx.analysis.thread_values import ThreadValues
 from syncverify.frontends.ptx.flow.control_flow import Flow, read_early
-from syncverify.frontends.ptx.isa.accesses import effects
+from syncverify.frontends.ptx.isa.accesses import computes, effects
 from syncverify.frontends.ptx.isa.participants import by_lanes
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Reg
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
@@ -33,13 +36,6 @@ _MOST_STATES = 4000
 #: Searches for one path; beyond them it is taken to exist.
 _MOST_FOLLOWED = 60
 _BRANCHES = ("bra", "ret", "exit", "brx")
-#: Instructions whose result is made of all that they read.
-_MADE_OF = frozenset(
-    "add sub mul mad mul24 mad24 and or xor not neg abs min max shl shr shf bfe bfi prmt lop3 cvt cvta mov "
-    "mapa selp rem div popc clz bfind brev sad".split()
-)
-#: The same of what decides.
-_DECIDES = _MADE_OF | {"setp"}
 #: Effects of what a thread does alone.
 _ALONE = frozenset(
     {"register", "data", "control", "hint", "memory read", "memory write", "memory local", "texture read"}
@@ -56,29 +52,33 @@ class UnsetPath:
 
 def unset_paths(flow: Flow, threads: ThreadValues) -> Iterator[UnsetPath]:
     """The accesses of a function that a path comes to without a value of a register in the address."""
-    names = _reached_by(flow, read_early(flow), _MADE_OF)
+    names = _reached_by(flow, read_early(flow))
     if not names:
         return
-    search = _Search(flow, threads)
+    search = _Search(flow, threads, names)
     for k, i in enumerate(flow.body):
         bases = [op.base for op in i.operands if isinstance(op, Mem)]
         mine = dict.fromkeys(r for base in bases for r in registers(base) if r in names)
         if not mine or flow.block_of[k] not in flow.reached:
             continue
-        yield from search.unset(k, mine, _MADE_OF)
+        yield from search.unset(k, mine)
 
 
 def unset_decisions(flow: Flow, threads: ThreadValues, number: Number | None = None) -> Iterator[UnsetPath]:
     """The decisions of a function that a path comes to without a value of a register that decides.
     ``number``: of a parameter's bytes."""
-    names = _reached_by(flow, read_early(flow), _DECIDES)
+    names = _reached_by(flow, read_early(flow))
     if not names:
         return
-    search = _Search(flow, threads, number)
+    search = _Search(flow, threads, names, number)
     for k in _decisions(flow):
-        guard = flow.body[k].guard
-        if guard is not None and guard.name in names:
-            yield from search.unset(k, [guard.name], _DECIDES)
+        yield from search.unset(k, [name for name in _deciding(flow.body[k]) if name in names])
+
+
+def _deciding(i: Instr) -> list[str]:
+    """The registers that say whether an instruction is executed, or where a branch leads."""
+    asked = registers(i.operands[0]) if i.op == "brx" else []
+    return [*asked, *([] if i.guard is None else [i.guard.name])]
 
 
 def _decisions(flow: Flow) -> list[int]:
@@ -101,16 +101,19 @@ def _together(i: Instr) -> bool:
 class _Search:
     """Uses of registers without a value in one function."""
 
-    def __init__(self, flow: Flow, threads: ThreadValues, number: Number | None = None) -> None:
+    def __init__(
+        self, flow: Flow, threads: ThreadValues, names: frozenset[str], number: Number | None = None
+    ) -> None:
         self.flow = flow
+        self.made_of = _MadeOf(flow, names)
         self.truths = Truths(flow, threads) if number is None else Truths(flow, threads, number)
         self.flags = Flags(flow)
         self._found: dict[tuple[_Use, ...], bool] = {}
         self._followed: dict[str, set[int]] = {}
 
-    def unset(self, k: int, names: Iterable[str], made_of: frozenset[str]) -> Iterator[UnsetPath]:
+    def unset(self, k: int, names: Iterable[str]) -> Iterator[UnsetPath]:
         """The first of some registers that a path to an instruction leaves without a value."""
-        chains = (c for name in names for c in _chains(self.flow, k, name, made_of))
+        chains = (c for name in names for c in self.made_of.chains(k, name))
         found = next((c for c in chains if self._exists(c[:1]) and self._exists(c)), None)
         if found is not None:
             yield UnsetPath(k, found[0].name)
@@ -123,49 +126,93 @@ class _Search:
         return self._found[chain]
 
 
-def _reached_by(flow: Flow, names: frozenset[str], made_of: frozenset[str]) -> frozenset[str]:
-    """The registers that some others may go into, and these."""
-    found, grown = set(names), bool(names)
+def _reached_by(flow: Flow, names: frozenset[str]) -> frozenset[str]:
+    """The registers that some others may go into, or decide about, and these."""
+    controllers = flow.controllers() if names else []
+    found, decided, grown = set(names), set[int](), bool(names)
     while grown:
-        more = {
-            r for i in flow.body if i.op in made_of and not found.isdisjoint(sources(i)) for r in results(i)
-        }
-        grown = not more <= found
-        found |= more
+        before = len(found) + len(decided)
+        for k, i in enumerate(flow.body):
+            read = {*sources(i), *_deciding(i)}
+            if flow.block_of[k] in decided or (computes(i) and not found.isdisjoint(read)):
+                found.update(results(i))
+        asked = {n for n, b in enumerate(flow.blocks) if not found.isdisjoint(_deciding(flow.body[b.hi - 1]))}
+        decided |= {n for n, by in enumerate(controllers) if not by.isdisjoint(asked | decided)}
+        grown = len(found) + len(decided) > before
     return frozenset(found)
 
 
 @dataclass(frozen=True, slots=True)
 class _Use:
     """Instruction ``k`` reads a register, ``name``. ``chosen``: the predicate that makes it count, as that of
-    a ``selp`` does, and its value."""
+    a ``selp`` does, and its value. ``decides``: a branch by which the next use finds one value or another, so
+    that its register may be written between the two."""
 
     k: int
     name: str
     chosen: tuple[Operand, bool] | None = None
+    decides: bool = False
 
 
-def _chains(flow: Flow, k: int, name: str, made_of: frozenset[str]) -> Iterator[tuple[_Use, ...]]:
-    """The uses that lead from a register that may have no value to an instruction, and that one's last."""
-    versions = flow.versions
-    work: list[tuple[_Use, ...]] = [(_Use(k, name),)]
-    seen = {(k, name)}
-    while work:
-        chain = work.pop()
-        made, unset = _merged(flow, versions.read(chain[0].name, chain[0].k))
-        if unset:
-            yield chain
-        for v in made:
-            at = versions.writer[v]
-            for use in _uses(flow.body[at], at, made_of):
-                if (use.k, use.name) not in seen:
-                    seen.add((use.k, use.name))
-                    work.append((use, *chain))
+class _MadeOf:
+    """What values are made of. ``names``: the registers that may be made of one without a value."""
+
+    def __init__(self, flow: Flow, names: frozenset[str]) -> None:
+        self.flow, self.names = flow, names
+        self.controllers = flow.controllers()
+
+    def chains(self, k: int, name: str) -> Iterator[tuple[_Use, ...]]:
+        """The uses that lead from a register that may have no value to an instruction, and that one's last.
+        Where they part, only those before: these all have in common."""
+        versions = self.flow.versions
+        last = _Use(k, name)
+        behind: dict[_Use, list[_Use]] = {last: []}
+        work, unset = [last], list[_Use]()
+        while work:
+            use = work.pop()
+            made, merges, open_ = _merged(self.flow, versions.read(use.name, use.k))
+            if open_:
+                unset.append(use)
+            found = [u for v in made for u in self._written(versions.writer[v])]
+            found += [u for v in merges for u in self._met(versions.block[v], versions.merged(v))]
+            for before in dict.fromkeys(found):
+                if before.name in self.names:
+                    if before not in behind:
+                        behind[before] = []
+                        work.append(before)
+                    behind[before].append(use)
+        for use in unset:
+            chain = [use]
+            while len(behind[chain[-1]]) == 1 and behind[chain[-1]][0] not in chain:
+                chain += behind[chain[-1]]
+            yield tuple(chain)
+
+    def _written(self, k: int) -> Iterator[_Use]:
+        i = self.flow.body[k]
+        yield from _uses(i, k)
+        if i.guard is not None:
+            yield _Use(k, i.guard.name)
+
+    def _met(self, block: int, merged: Iterable[tuple[int, int]]) -> Iterator[_Use]:
+        """What the branches ask that decide by which way a block is come to."""
+        flow = self.flow
+        found = {b for b, _ in merged if b >= 0}
+        work = list(found)
+        while work:
+            new = self.controllers[work.pop()] - found
+            found |= new
+            work += new
+        for b in found:
+            k = flow.blocks[b].hi - 1
+            ahead = flow.dominates(b, block) and b not in (block, flow.idom[block])
+            if len(flow.blocks[b].succ) > 1 and not ahead:
+                yield from (_Use(k, name, decides=True) for name in _deciding(flow.body[k]))
 
 
-def _merged(flow: Flow, v: int) -> tuple[set[int], bool]:
-    """The written versions that a version may be, and whether it may be none."""
-    versions, written, unset = flow.versions, set[int](), False
+def _merged(flow: Flow, v: int) -> tuple[set[int], set[int], bool]:
+    """The written versions that a version may be, those of blocks where paths meet, and whether it may be
+    none."""
+    versions, written, merges, unset = flow.versions, set[int](), set[int](), False
     work, seen = [v], {v}
     while work:
         v = work.pop()
@@ -178,15 +225,16 @@ def _merged(flow: Flow, v: int) -> tuple[set[int], bool]:
         elif versions.is_unset(v):
             unset = True
         else:
+            merges.add(v)
             before = [w for _, w in versions.merged(v)]
         work += [w for w in before if w not in seen]
         seen.update(before)
-    return written, unset
+    return written, merges, unset
 
 
-def _uses(i: Instr, k: int, made_of: frozenset[str]) -> Iterator[_Use]:
+def _uses(i: Instr, k: int) -> Iterator[_Use]:
     """The registers that the result of an instruction is made of."""
-    if i.op not in made_of or _constant(i):
+    if not computes(i) or _constant(i):
         return
     joined = "and" in (i.op, *i.mods)
     if i.op in ("and", "or") and i.mods[-1] == "pred":  # one decides alone where it is false, or true
@@ -202,6 +250,7 @@ def _uses(i: Instr, k: int, made_of: frozenset[str]) -> Iterator[_Use]:
     if i.op == "selp":
         for op, value in zip(i.operands[1:3], (True, False), strict=True):
             yield from (_Use(k, r, (i.operands[3], value)) for r in registers(op))
+        yield from (_Use(k, r) for r in registers(i.operands[3]))
         return
     for op in i.operands[1:]:
         yield from (_Use(k, r) for r in registers(op))
@@ -303,7 +352,7 @@ class _Paths:
             found = self._read(here, i, known, who)
             if found is not None:
                 yield use + 1, *self._written(k, *found)
-        if here.name not in results(i):
+        if here.name not in results(i) or (use and self.chain[use - 1].decides):
             yield use, *self._written(k, known, who)
         elif i.guard is not None:
             passed = self._supposed(i.guard, k, known, who, holds=i.negated)

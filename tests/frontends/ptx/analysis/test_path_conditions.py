@@ -186,6 +186,22 @@ DECISIONS = [
     # what a test said in the turn before holds no longer
     ("setp.eq.u32 %p3, %r10, 0; L: @%p3 bra M; setp.eq.u32 %p2, %r20, 1; @%p2 bra M; bar.sync 0; M: "
      "ld.global.u32 %r10, [%rd0]; setp.eq.u32 %p3, %r10, 0; @%p3 bra L; bra L;", True),
+    # one way of two to the decision contradicts itself
+    ("@%p80 mov.u32 %r20, 1; selp.b32 %r21, %r20, %r20, %p80; setp.eq.u32 %p2, %r21, 1; @%p2 bra E; "
+     "bar.sync 0; E:", True),
+    *((f"@%p80 mov.u32 %r20, 1; add.u32 %r21, %r20, 1; selp.b32 %r22, %r21, 0, %p80; "
+       f"selp.b32 %r23, 0, %r21, %p80; add.u32 %r24, {sum_}; setp.eq.u32 %p2, %r24, 1; @%p2 bra E; "
+       "bar.sync 0; E:", True) for sum_ in ("%r22, %r23", "%r23, %r22")),
+    # what selects a value, and what a list of opcodes does not have
+    ("selp.b32 %r21, 1, 2, %p40; setp.eq.u32 %p2, %r21, 1; @%p2 bar.sync 0;", True),
+    ("mov.u32 %r21, 2; @%p40 mov.u32 %r21, 1; setp.eq.u32 %p2, %r21, 1; @%p2 bar.sync 0;", True),
+    ("mov.u32 %r21, 2; @%p40 bra J; mov.u32 %r21, 1; J: setp.eq.u32 %p2, %r21, 1; @%p2 bar.sync 0;", True),
+    ("mov.u32 %r21, 2; @%p80 bra J; mov.u32 %r21, 1; J: setp.eq.u32 %p2, %r21, 1; @%p2 bar.sync 0;", False),
+    ("bmsk.clamp.b32 %r21, %r20, 3; setp.eq.u32 %p2, %r21, 1; @%p2 bar.sync 0;", True),
+    ("ts: .branchtargets A, E; brx.idx %r20, ts; A: bar.sync 0; E:", True),
+    # the branch at which all begins decides nothing behind where its ways have met
+    ("@%p40 bra A; A: mov.u32 %r21, 2; @%p80 bra J; mov.u32 %r21, 1; J: setp.eq.u32 %p2, %r21, 1; "
+     "@%p2 bar.sync 0;", False),
 ]  # fmt: skip
 
 
