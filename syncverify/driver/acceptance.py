@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from syncverify.base.diagnostics import Acceptance, KernelReport, Policy, ScopeKind, Verdict
-from syncverify.base.kernel_names import base_name
 from syncverify.base.source import InputError
 from syncverify.checker.kernel.accept import Accepted
 from syncverify.checker.prover.parametric.concrete_checks import Problem
@@ -234,7 +233,7 @@ def _by_events(first: KernelFirst, r: KernelReport) -> KernelReport | None:
     source, facts, values, infer = first.source, first.facts, first.values, first.infer
     if r.scope.kind is ScopeKind.EXACT or source.module is None:
         return None
-    f = next((f for f in source.module.entries if r.name in (f.name, base_name(f.name))), None)
+    f = next((f for f in source.module.entries if f.name == r.name), None)
     if f is None:
         return None
     known = first.kept.get(f.name)

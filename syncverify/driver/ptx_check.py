@@ -107,7 +107,8 @@ def check_module(
     scope: ScopeKind = ScopeKind.EXACT,
     infer: bool = True,
 ) -> list[KernelReport]:
-    """A report for each entry whose name (or its part before the template arguments) matches ``kernel``.
+    """A report for the entry of the name ``kernel``; else for each whose name (or its part before the
+    template arguments) matches it.
 
     ``values``: numbers for sizes that the facts leave open. ``infer``: boxes of tensor maps that the facts
     leave out may be taken from the bytes that the kernel expects, as assumptions. Raises InputError for facts
@@ -115,13 +116,14 @@ def check_module(
     """
     valid = checked(module)
     module = valid.module
+    named = {f.name for f in module.entries}
     reports = []
     if kernel is None and (uncalled := valid.uncalled()) is not None:
         if on_error is None:
             raise uncalled
         on_error(uncalled)
     for f in module.entries:
-        if kernel is not None and not matches(f.name, kernel):
+        if kernel is not None and not (f.name == kernel if kernel in named else matches(f.name, kernel)):
             continue
         try:
             task = kernel_task(module, f, facts, policy, checker, values or {}, source_hash, infer)

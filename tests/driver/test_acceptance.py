@@ -216,6 +216,38 @@ def test_what_strict_mode_asks_besides_is_searched_for() -> None:
         assert (kept.report.verdict, kept.strictly) == (Verdict.PROVED, False)
 
 
+def test_a_barrier_of_too_many_threads_is_warned_of() -> None:
+    """It is never complete, which strict mode refuses, and nobody waits for it."""
+    stored = RING_OF_PTX.read_text().replace("\tst.global.v2.u32 \t[%rd1], {%r66, %r67};\n", "")
+    read, written = "ld.shared.v2.u32 \t{%r66, %r67}, [%r65];", "st.shared.v2.u32 \t[%r65], {%r27, %r27};"
+    stored = stored.replace(read, written)
+    met, facts = "\tbar.sync \t0;\n", LaunchFacts({"*": PTX_FACTS})
+    for arrived, warned in (("", []), ("\tbar.arrive \t1, 128;\n", ["SV301"])):
+        source = files.read_text(stored.replace(met, met + arrived), "ring", "ptx")
+        (plain,) = files.check_source(source, facts=facts, scope=ScopeKind.ALL, repairs=False)
+        assert (plain.verdict, [d.rule for d in plain.diagnostics]) == (Verdict.PROVED, warned)
+        first = KernelFirst(source, facts, {})
+        options = files.Options(scope=ScopeKind.ALL, repairs=False, first=first)
+        (found,) = asked_after(first, list(files.check_each(source, facts, options)))
+        assert (found.accepted_by, said(found)) == ("kernel", said(plain))
+        assert [k.strictly for k in first.kept.values()] == [not warned]
+
+
+def test_a_kernel_is_asked_about_by_its_own_name() -> None:
+    """Not the mangled one of the same base name, which comes first in the file."""
+    entry = TILES[TILES.index(".visible") :]
+    wrong = entry.replace("xor.b32 %r5, %r5, 1;", "")
+    source = files.read_text(TILES.replace(" k(", " _Z1kPKcj(") + wrong, "tiles", "ptx")
+    right, plain = files.check_source(source, scope=ScopeKind.ALL, repairs=False)
+    assert (right.verdict, plain.name, plain.verdict) == (Verdict.PROVED, "k", Verdict.REFUTED)
+    left = replace(plain, verdict=Verdict.UNKNOWN, reason="too many runs", scope=right.scope)
+    assert asked(source, NO_FACTS, {}, [left]) == [left]
+    first = TILES.replace(" k(", " _Z1kPKcj(").replace("xor.b32 %r5, %r5, 1;", "")
+    turned = files.read_text(first + entry, "tiles", "ptx")
+    _, found = reports_with_the_kernel_first(turned, NO_FACTS)
+    assert (found.name, found.accepted_by) == ("k", "kernel")
+
+
 def test_what_the_kernel_takes_for_granted_is_assumed() -> None:
     """The search may have found a proof of another abstraction, which rests on less."""
     source, facts = files.read_source(RING_OF_PTX), LaunchFacts({"*": PTX_FACTS})

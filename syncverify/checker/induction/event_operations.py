@@ -366,9 +366,9 @@ def _init_fence(x: Occurrence) -> Iterator[Made]:
 
 def _barrier(kind: k.Kind) -> Callable[[Occurrence], Iterator[Made]]:
     def made(x: Occurrence) -> Iterator[Made]:
-        number, flags = x.same(2), x.same(4)
-        count = x.same(3) or -(-x.info.threads // 32) * 32
-        if not exists(number) or count % 32 or flags & (Flag.RED | Flag.RELAXED):
+        number, flags, most = x.same(2), x.same(4), -(-x.info.threads // 32) * 32
+        count, strict = x.same(3) or most, x.system.policy is Policy.STRICT
+        if not exists(number) or count % 32 or flags & (Flag.RED | Flag.RELAXED) or (strict and count > most):
             raise NotReadError(f"barrier {number} of {count} threads")
         if flags & Flag.ALIGNED and x.cls.lanes != x.lanes:  # its lanes execute one instruction together
             yield x.warp("aligned", visible=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from syncverify.base.diagnostics import Policy
@@ -52,6 +54,18 @@ def test_a_barrier_of_the_block_is_met_by_all_its_threads() -> None:
     (made,) = operations(x)
     assert (made.op.kind, made.op.count) == (k.Kind.SYNC, 32)
     assert x.system.rings[made.op.ring].barrier == "barrier 3 of block 0"
+
+
+def test_a_barrier_of_more_threads_than_the_block_has_is_refused_in_strict_mode() -> None:
+    for policy, count, taken in (("practical", 64, True), ("strict", 32, True), ("strict", 64, False)):
+        x = occurrence((Ev.BARRIER_ARRIVE, 0, 3, count, 0))
+        x = replace(x, system=replace(x.system, policy=Policy(policy)))
+        if taken:
+            (made,) = operations(x)
+            assert made.op.count == count
+        else:
+            with pytest.raises(NotReadError, match="barrier 3 of 64 threads"):
+                list(operations(x))
 
 
 def test_an_operand_that_changes_from_turn_to_turn_is_refused() -> None:
