@@ -39,7 +39,9 @@ _MADE_OF = frozenset(
     "mapa selp rem div popc clz bfind brev sad".split()
 )
 #: The same of what decides.
-_DECIDES = _MADE_OF | {"setp"}
+_DECIDES = _MADE_OF | frozenset(
+    "setp set slct fma dp4a dp2a bmsk szext fns testp copysign rcp sqrt rsqrt sin cos lg2 ex2 tanh".split()
+)
 #: Effects of what a thread does alone.
 _ALONE = frozenset(
     {"register", "data", "control", "hint", "memory read", "memory write", "memory local", "texture read"}
@@ -77,8 +79,9 @@ def unset_decisions(flow: Flow, threads: ThreadValues, number: Number | None = N
     search = _Search(flow, threads, number)
     for k in _decisions(flow):
         guard = flow.body[k].guard
-        if guard is not None and guard.name in names:
-            yield from search.unset(k, [guard.name], _DECIDES)
+        mine = [guard.name] if guard is not None else []
+        mine += [r for op in _who_takes_part(flow.body[k]) for r in registers(op)]
+        yield from search.unset(k, [r for r in mine if r in names], _DECIDES)
 
 
 def _decisions(flow: Flow) -> list[int]:
@@ -93,6 +96,17 @@ def _decisions(flow: Flow) -> list[int]:
     return sorted({*meet, *(flow.blocks[b].hi - 1 for b in around)})
 
 
+def _who_takes_part(i: Instr) -> list[Operand]:
+    """The operands of a collective or a barrier that say who takes part, or how long it waits."""
+    if i.op in ("shfl", "vote", "match", "redux", "elect") and "sync" in i.mods:
+        return list(i.operands[-1:])
+    if i.op in ("bar", "barrier") and "red" not in i.mods:
+        return list(i.operands)
+    if i.op == "mbarrier" and {"test_wait", "try_wait"} & {*i.mods}:
+        return list(i.operands[2:3])
+    return []
+
+
 def _together(i: Instr) -> bool:
     """Whether an instruction is more than arithmetic, control, and an access of one thread."""
     return i.op == "call" or by_lanes(i) or not effects(i) <= _ALONE
@@ -104,7 +118,7 @@ class _Search:
     def __init__(self, flow: Flow, threads: ThreadValues, number: Number | None = None) -> None:
         self.flow = flow
         self.truths = Truths(flow, threads) if number is None else Truths(flow, threads, number)
-        self.flags = Flags(flow)
+        self.flags = Flags(flow, threads)
         self._found: dict[tuple[_Use, ...], bool] = {}
         self._followed: dict[str, set[int]] = {}
 
@@ -333,14 +347,26 @@ class _Paths:
 
     def _written(self, k: int, known: Known, who: bytes) -> tuple[Known, bytes]:
         made = {self.flow.versions.written(name, k) for name in results(self.flow.body[k])}
-        kept = frozenset(x for x in known if x[0] not in made)
+        gone = self._with_comparisons(made)
+        kept = frozenset(x for x in known if x[0] not in gone)
         return kept | self.flags.made(k, known), who
 
     def _entered(self, before: int, block: int, known: Known) -> Known:
         """What is known where merges of a block are made again."""
         versions = self.flow.versions
-        kept = (x for x in known if x[0] < 0 or versions.writer[x[0]] >= 0 or versions.block[x[0]] != block)
-        return frozenset(kept) | self.flags.entering(before, block, known)
+        gone = self._with_comparisons(
+            {v for v in self._held(known) if versions.writer[v] < 0 and versions.block[v] == block}
+        )
+        kept = frozenset(x for x in known if x[0] not in gone)
+        return kept | self.flags.entering(before, block, known)
+
+    def _held(self, known: Known) -> set[int]:
+        """The versions of registers that something is known of."""
+        return {v for v, _ in known if v >= 0} | set(self.truths.comparing)
+
+    def _with_comparisons(self, made: set[int]) -> set[int]:
+        """Versions that are made again, and what their comparisons with numbers are known by."""
+        return made.union(*(self.truths.comparing.get(v, ()) for v in made))
 
 
 #: A block, the number of the next use, what is known, and the threads that may be on the path.
