@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from syncverify.frontends.ptx.analysis.handover_detection import bulk_copies, global_operand
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.launch.facts import PtxFacts
 from syncverify.frontends.ptx.launch.parameters import Leaf
-from syncverify.frontends.ptx.syntax.nodes import Mem
+from syncverify.frontends.ptx.syntax.nodes import Mem, Operand
 
 _POINTER = 8
 _ALIGN = 16
@@ -28,7 +29,8 @@ def with_pointers(facts: PtxFacts, program: Program) -> PtxFacts | None:
     if program.handing is None or given:
         return None
     places = [*program.handing.accesses, *program.handing.spins]
-    operands = [op for k in places for op in program.body[k].operands if isinstance(op, Mem)]
+    operands: list[Operand] = [op for k in places for op in program.body[k].operands if isinstance(op, Mem)]
+    operands += [global_operand(program.body[k]) for _, copies in bulk_copies(program.flow) for k in copies]
     made = {place for op in operands for place in program.origins.of(op)}
     whole = {f"{p.name}+0": n for n, p in enumerate(program.function.params) if p.size == _POINTER}
     found = sorted(n for place, n in whole.items() if place in made and not facts.params[n])

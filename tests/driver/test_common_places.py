@@ -81,7 +81,8 @@ _OPEN = "no two blocks store different values to one place of p0"
         (_LOOP.format("", "%r6", "st.global.u32 [%rd3], 1;"), ""),
         ("atom.global.add.u32 %r4, [%rd1], 1; mul.wide.u32 %rd3, %r4, 4; add.u64 %rd3, %rd1, %rd3;"
          " st.global.u32 [%rd3+64], %r0;", _OPEN),
-        ("mov.u32 %r1, %ctaid.x; st.global.u32 [%rd1], %r1;", "unknown"),
+        ("mov.u32 %r1, %ctaid.x; @%p1 st.global.u32 [%rd1], %r1;", "unknown"),
+        ("mov.u32 %r1, %ctaid.x; st.global.u32 [%rd1], %r1;", _COMMON),
         ("mov.u32 %r1, %ctaid.x; st.relaxed.gpu.global.u32 [%rd1], %r1;", _COMMON),
         ("mov.u32 %r1, %ctaid.x; st.volatile.global.u32 [%rd1], %r1;", _COMMON),
         (_CHAIN, ""),

@@ -154,11 +154,24 @@ def some_between_blocks(run: Run, failures: Iterable[Failure]) -> bool:
 
 def some_in_global(run: Run, failures: Iterable[Failure]) -> bool:
     """Whether some of what goes wrong is that two threads access a word in global memory in no order, and one
-    of them writes what the other one reads, whatever else does."""
+    of them writes what the other one reads, as atomics do, whatever else does.
+
+    A word that all lanes of an instruction store is left out: nobody asks which lane's value stays there.
+    """
     return any(
-        f.rule in _RACES and f.rule != "SV112" and f.first is not None and _in_global(run, f.first)
+        f.rule in _RACES
+        and f.first is not None
+        and _in_global(run, f.first)
+        and (f.rule != "SV112" or (f.second is not None and f.first.atomic != f.second.atomic))
+        and not any(_stored_by_many(run, r) for r in (f.first, f.second) if r is not None)
         for f in failures
     )
+
+
+def _stored_by_many(run: Run, r: Record) -> bool:
+    """Whether several lanes store to one place by a plain instruction."""
+    several = run.threads[r.cls].n > 1 and not run.info.footprints[r.fp].lanes
+    return several and r.kind.writes and not r.atomic and not r.kind.asynchronous
 
 
 #: Rules of accesses in no order, one of which writes.

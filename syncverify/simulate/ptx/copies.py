@@ -784,7 +784,7 @@ def _tensor_load(
     inside = _in_tensor(m, f, places, inside, fields.element, lane)
     shadow = m.memory.shadow
     if shadow is not None and inside.any():
-        index = np.unique(places[inside] // shadow.granule)
+        index = np.unique(granules(places[inside], fields.element, shadow.granule))
         mark(m, f, m.memory, index, reader, False, "global", m.clocks.know[:, thread])
     bits = fields.element * 8
     fill = _fill(fields)
@@ -863,7 +863,7 @@ def _tensor_store(
     if op and of is None:
         raise m.undefined(f, f"a reduction {op} of {fields.type}", "cp.reduce.async.bulk.tensor", lane)
     if shadow is not None and inside.any():
-        index = np.unique(places[inside] // shadow.granule)
+        index = np.unique(granules(places[inside], fields.element, shadow.granule))
         mark(m, f, m.memory, index, writer, True, "global", know, REDUCTION if op else 0)
     bits = fields.element * 8
     held = np.zeros(len(offsets), UNSIGNED[bits])

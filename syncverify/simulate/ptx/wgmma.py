@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from syncverify.simulate.ptx import fragments
-from syncverify.simulate.ptx.addressing import Part
+from syncverify.simulate.ptx.addressing import Part, granules
 from syncverify.simulate.ptx.clocks import Stamp
 from syncverify.simulate.ptx.copies import mark, new_agent
 from syncverify.simulate.ptx.engines import Operation
@@ -327,7 +327,7 @@ class ProductInputs:
         self.machine, self.form = m, form
         b_layout = (descriptors[1], form.columns, form.deep, width, form.transposed[1])
         self.b_bytes = _placed(m, f, operand_bytes(*b_layout), width)
-        mark_matrix(m, f, self.b_bytes, agent, know, (*b_layout, -1))
+        mark_matrix(m, f, self.b_bytes, width, agent, know, (*b_layout, -1))
         if form.a_slots:
             held = fragments.rows_of_a([f.R[s] for s in form.a_slots], form.kinds[1])
             self.left: Callable[[], Lanes] = lambda: held
@@ -335,7 +335,7 @@ class ProductInputs:
         row = 16 * (warp.number % 4)
         a_layout = (descriptors[0], 64, form.deep, width, form.transposed[0])
         a_bytes = _placed(m, f, operand_bytes(*a_layout)[row : row + 16], width)
-        mark_matrix(m, f, a_bytes, agent, know, (*a_layout, row))
+        mark_matrix(m, f, a_bytes, width, agent, know, (*a_layout, row))
         self.left = lambda: _read(m, a_bytes, form.kinds[1])
 
     def product(self) -> Lanes:
@@ -396,22 +396,23 @@ def _placed(m: Machine, f: Fragment, at: Lanes, width: int) -> Lanes:
 
 
 def mark_matrix(
-    m: Machine, f: Fragment, at: Lanes, agent: int, know: Lanes, layout: tuple[int | bool, ...]
+    m: Machine, f: Fragment, at: Lanes, width: int, agent: int, know: Lanes, layout: tuple[int | bool, ...]
 ) -> None:
-    """Notes the bytes of an operand as read by the async proxy. ``layout`` tells it from all others."""
+    """Notes the bytes of an operand as read by the async proxy: elements of ``width`` bytes. ``layout`` tells
+    it from all others."""
     shadow = m.shared.arena.shadow
     assert shadow is not None
-    index = _distinct(m, at, shadow.granule, (f.warp.block.arena, *layout))
+    index = _distinct(m, at, width, shadow.granule, (f.warp.block.arena, *layout))
     if m.shared.barrier[index * shadow.granule >> 3].any():
         raise m.undefined(f, "a wgmma operand covers a live mbarrier object", "mbarrier")
     mark(m, f, m.shared.arena, index, agent, False, "shared", know)
 
 
-def _distinct(m: Machine, at: Lanes, granule: int, key: tuple[int | bool, ...]) -> Lanes:
+def _distinct(m: Machine, at: Lanes, width: int, granule: int, key: tuple[int | bool, ...]) -> Lanes:
     """The granules of an operand, remembered by its layout."""
     found = m.operands.get(key)
     if found is None:
-        found = m.operands[key] = np.unique(at // granule)
+        found = m.operands[key] = np.unique(granules(at.ravel(), width, granule))
     return found
 
 

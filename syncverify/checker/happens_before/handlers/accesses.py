@@ -56,8 +56,7 @@ def access(run: Run, t: LaneClass, record: Record) -> None:
         lanes_store_differently(run, t, record)
     if not record.kind.writes or record.atomic:
         return
-    shared = fp.memory != GLOBAL_MEMORY or bool(fp.lanes)  # one store by a whole warp writes the same values
-    if record.kind.asynchronous and t.n > 1 and shared and lanes_overlap(fp):
+    if record.kind.asynchronous and t.n > 1 and lanes_overlap(fp):
         run.report(
             Obligation.RACE,
             "SV112",

@@ -235,7 +235,7 @@ class _Sample:
 
 def _differ(found: Sequence[_Stored], size: int, *, exactly: bool) -> bool:
     """Whether two blocks store values of their own to one byte; ``exactly``: from one first byte on, numbers
-    that differ."""
+    that differ, each by one thread of its block."""
     begins = [np.concatenate(x) for x in zip(*(x.places for x in found), strict=True)]
     who = np.concatenate([x.blocks for x in found])
     if not len(who):
@@ -253,7 +253,15 @@ def _differ(found: Sequence[_Stored], size: int, *, exactly: bool) -> bool:
     if own is not None and len(several):
         values = _classes([np.repeat(x, len(steps))[met] for x in own])
         several = np.intersect1d(several, _of_several(at, values))
-    return bool(len(several))
+    return bool(len(np.setdiff1d(several, _crowded(at, who)) if exactly else several))
+
+
+def _crowded(at: NDArray[Any], who: Numbers) -> NDArray[Any]:
+    """The places to which several threads of one block store: nobody asks which value stays there."""
+    order = np.lexsort((who, at))
+    a, b = at[order], who[order]
+    found: NDArray[Any] = a[1:][(a[1:] == a[:-1]) & (b[1:] == b[:-1])]
+    return found
 
 
 def _columns(found: Sequence[Sequence[Numbers] | None]) -> list[Numbers] | None:

@@ -86,8 +86,9 @@ class _Use:
     strong: bool = False
 
     def races(self, other: _Use) -> bool:
-        """Whether such accesses of two blocks may be a data race; stores beside stores are left out."""
-        return (self.what != other.what or self.what == "combines") and not (self.strong and other.strong)
+        """Whether such accesses of two threads may be a data race; stores beside stores are left out."""
+        apart = self.what != other.what or self.what in ("combines", "copies")
+        return apart and not (self.strong and other.strong)
 
 
 def _contended(placed: list[_Placed]) -> frozenset[str]:
@@ -183,7 +184,7 @@ def _idle(flow: Flow, k: int) -> bool:
 def _uses(flow: Flow, generic: Mapping[int, bool]) -> Iterator[tuple[int, _Use]]:
     """Accesses to global memory, and what they do there."""
     (_, to), (_, from_) = bulk_copies(flow)
-    yield from ((k, _Use("writes")) for k in to)
+    yield from ((k, _Use("adds" if "reduce" in flow.body[k].mods else "copies")) for k in to)
     yield from ((k, _Use("reads")) for k in from_)
     for k in _executed(flow):
         i = flow.body[k]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from syncverify.frontends.ptx.analysis.global_uses import used_in_global
 from syncverify.frontends.ptx.analysis.locks import freed_by
 from syncverify.frontends.ptx.analysis.pointer_provenance import ANYWHERE, Origins
+from syncverify.frontends.ptx.analysis.thread_numbers import ThreadNumbers
 from syncverify.frontends.ptx.decode.global_access import (
     COMPARISONS,
     NEGATED,
@@ -715,15 +716,18 @@ def _mixed(flow: Flow, accesses: Collection[int], origins: Origins) -> int | Non
 
 
 def written_again(flow: Flow, origins: Origins) -> int | None:
-    """A bulk copy to memory that another one writes, or itself in the next turn of a loop: copies in flight
-    have no order. Reductions beside reductions are atomic, element by element (A3)."""
+    """A bulk copy to memory that another one writes, or itself in the next turn of a loop or by another
+    thread: copies in flight have no order. Reductions beside reductions are atomic (A3)."""
     (_, writes), _ = bulk_copies(flow)
     copies = {k: origins.of(global_operand(flow.body[k])) for k in writes}
+    numbers = ThreadNumbers(flow)
     for k, of in copies.items():
-        if "reduce" in flow.body[k].mods:
+        if "reduce" in flow.body[k].mods or not of - {ANYWHERE}:
             continue
+        if any(of & o - {ANYWHERE} and j != k for j, o in copies.items()):
+            return k
         turns = any(flow.block_of[k] in loop for loop in flow.loops)
-        if any(of & o - {ANYWHERE} and (j != k or turns) for j, o in copies.items()):
+        if turns or numbers.several_issue(k):
             return k
     return None
 

@@ -121,6 +121,24 @@ class ThreadNumbers:
         here = self.flow.block_of[k]
         return not any(self.parts(b, here, taken=self.taken(b, numbers)) for b in self.above(here))
 
+    def several_issue(self, k: int) -> bool:
+        """Whether several threads of a block may come to an instruction that one is to execute: threads of
+        two warps, or lanes of one between which nothing chooses but their numbers."""
+        come = [n for n in self.threads if self.comes(k, n)]
+        nx, ny = (come[0][f"%ntid.{a}"] for a in "xy") if come else (1, 1)
+        warps = {(n["%tid.x"] + nx * (n["%tid.y"] + ny * n["%tid.z"])) // 32 for n in come}
+        return len(warps) > 1 or (len(come) > 1 and not self._chosen(k, come[0]))
+
+    def _chosen(self, k: int, numbers: Numbers) -> bool:
+        """Whether anything but numbers decides who comes to an instruction, as ``elect`` does."""
+        guard = self.flow.body[k].guard
+        if guard is not None and self._read(guard, k, numbers, 0) is None:
+            return True
+        above = self.above(self.flow.block_of[k])
+        ends = (self.flow.body[self.flow.blocks[b].hi - 1] for b in above)
+        asked = (b for b, i in zip(above, ends, strict=True) if i.op == "bra" and i.guard is not None)
+        return any(self.taken(b, numbers) is None for b in asked)
+
     def taken(self, b: int, numbers: Numbers) -> bool | None:
         """Whether a thread takes the branch at a block's end; None where its numbers do not tell."""
         k = self.flow.blocks[b].hi - 1

@@ -29,6 +29,8 @@ TEXT = """
     ld.param.u64 %rd1, [data];
     ld.param.u32 %r2, [n];
     ld.param.u64 %rd2, [out];
+    mov.u32 %r4, %tid.x;
+    setp.eq.u32 %p0, %r4, 0;
     mov.u32 %r3, 0;
     mbarrier.init.shared::cta.b64 [full], 1;
     fence.proxy.async.shared::cta;
@@ -48,7 +50,7 @@ LOAD = """mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 128;
 READ:
     mbarrier.try_wait.parity.shared::cta.b64 %p2, [full], 0;
     @!%p2 bra READ;"""
-STORE = """cp.async.bulk.global.shared::cta.bulk_group [%rd2], [tile], 128;
+STORE = """@%p0 cp.async.bulk.global.shared::cta.bulk_group [%rd2], [tile], 128;
     cp.async.bulk.commit_group;
     cp.async.bulk.wait_group 0;"""
 PARAMS = {"0": {"ptr": "data", "align": 128}, "1": {"i32": "N"}, "2": {"ptr": "out", "align": 128}}

@@ -97,7 +97,8 @@ def judged(text: str, threads: int, cluster: int = 1) -> tuple[str, str]:
         source_hash="", scope=ScopeKind.EXACT,
     )  # fmt: skip
     (report,) = syncverify.check(text, facts=facts, scope="exact", replay=False, advice=False)
-    assert len(said) == 1
+    # what is asked besides, on words that several blocks access, comes behind the proof
+    assert all(x.startswith("not judged: hand-over") for x in said[1:])
     return str(report.verdict), said[0]
 
 

@@ -15,7 +15,9 @@ PLAIN = """
     mov.u32 %r1, %tid.x;
     mul.wide.u32 %rd3, %r1, 4;
     add.u64 %rd4, %rd1, %rd3;
-    add.u64 %rd5, {read}, %rd3;
+    mov.u32 %r3, %clock;
+    mul.wide.u32 %rd7, %r3, 4;
+    add.u64 %rd5, {read}, %rd7;
     st.global.u32 [%rd4], %r1;
     ld.global.u32 %r2, [%rd5+4];
     add.u64 %rd6, %rd2, %rd3;
