@@ -212,6 +212,8 @@ DECISIONS = [
     ("mov.u32 %r5, %r10; mov.u32 %r6, %r5; L: setp.gt.s32 %p3, %r6, 0; @!%p3 bra M; "
      "setp.eq.u32 %p2, %r20, 1; @%p2 bra M; bar.sync 0; M: mov.u32 %r20, 1; add.s32 %r6, %r6, 1; "
      "setp.eq.u32 %p4, %r2, 0; @%p4 bra L;", False),
+    ("@%p80 bra M; mov.u32 %r20, 1; M: dp4a.u32.u32 %r5, %r20, 1, 1; setp.eq.u32 %p2, %r5, 1; @%p2 bra E; "
+     "bar.sync 0; E:", True),
     # who takes part
     ("@%p80 bra M; mov.u32 %r20, 3; M: bar.warp.sync %r20;", True),
     ("@%p80 bra M; mov.u32 %r20, 3; bar.warp.sync %r20; M:", False),
