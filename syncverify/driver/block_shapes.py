@@ -132,8 +132,10 @@ def _all_proved(task: Task, found: Sequence[Tried], meant: Sequence[Tried]) -> b
 
 def _fills(task: Task, t: Tried) -> bool:
     """Whether a block of one row is proved and has as many threads as the largest array has elements, where
-    the text is written for one number of threads: it asks for none. Threads that meet at mbarriers have roles,
-    and an array that copies fill says nothing of their number."""
+    the text is written for one number of threads: it asks for none.
+
+    Threads that meet at mbarriers have roles, and an array that copies fill says nothing of their number.
+    """
     filled = len(t.block) == 1 and prod(t.block) == room(task) and t.report.verdict is Verdict.PROVED
     function = task.kernel.function
     return filled and not asks_extents(function) and not any(i.op == "mbarrier" for i in function.body)

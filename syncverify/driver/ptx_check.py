@@ -60,8 +60,8 @@ from syncverify.frontends.ptx.analysis.fenced_signals import with_fenced_signals
 from syncverify.frontends.ptx.analysis.handover_detection import tensor_copies
 from syncverify.frontends.ptx.analysis.meant_alignment import of_alignment, with_meant_alignment
 from syncverify.frontends.ptx.analysis.named_arrays import NamedArrays
+from syncverify.frontends.ptx.analysis.path_conditions import LaunchValues
 from syncverify.frontends.ptx.analysis.read_only_loads import loads_anywhere, written_load
-from syncverify.frontends.ptx.analysis.thread_values import ThreadValues
 from syncverify.frontends.ptx.analysis.tile_barriers import with_tile_barriers
 from syncverify.frontends.ptx.analysis.uniformity import LANES
 from syncverify.frontends.ptx.analysis.unset_paths import unset_decisions, unset_paths
@@ -431,7 +431,7 @@ def _in_arrays(k: CheckTask, report: KernelReport) -> KernelReport:
     p, block = k.code.compiled, k.facts.block
     if report.verdict is not Verdict.PROVED or p is None or block is None:
         return report
-    threads = ThreadValues(p.flow, block)
+    threads = LaunchValues(p.flow, block, partial(_number, k))
     for path in unset_paths(p.flow, threads):
         text = f"register {path.register.partition('~')[0]} of this address has no value on some path to it"
         return _undecided_at(k, report, p.body[path.k], text)

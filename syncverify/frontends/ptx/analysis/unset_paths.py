@@ -76,8 +76,8 @@ def unset_decisions(flow: Flow, threads: ThreadValues, number: Number | None = N
 
 
 def _deciding(i: Instr) -> list[str]:
-    """The registers that say whether an instruction is executed, or where a branch leads."""
-    asked = registers(i.operands[0]) if i.op == "brx" else []
+    """The registers that say whether an instruction is executed, who takes part, or where a branch leads."""
+    asked = [r for op in _who_takes_part(i) for r in registers(op)]
     return [*asked, *([] if i.guard is None else [i.guard.name])]
 
 
@@ -91,6 +91,20 @@ def _decisions(flow: Flow) -> list[int]:
         around |= new
         work += new
     return sorted({*meet, *(flow.blocks[b].hi - 1 for b in around)})
+
+
+def _who_takes_part(i: Instr) -> list[Operand]:
+    """The operands of a collective or a barrier that say who takes part, or how long it waits; the index of a
+    branch."""
+    if i.op == "brx":
+        return list(i.operands[:1])
+    if i.op in ("shfl", "vote", "match", "redux", "elect") and "sync" in i.mods:
+        return list(i.operands[-1:])
+    if i.op in ("bar", "barrier") and "red" not in i.mods:
+        return list(i.operands)
+    if i.op == "mbarrier" and {"test_wait", "try_wait"} & {*i.mods}:
+        return list(i.operands[2:3])
+    return []
 
 
 def _together(i: Instr) -> bool:
@@ -107,7 +121,7 @@ class _Search:
         self.flow = flow
         self.made_of = _MadeOf(flow, names)
         self.truths = Truths(flow, threads) if number is None else Truths(flow, threads, number)
-        self.flags = Flags(flow)
+        self.flags = Flags(flow, threads)
         self._found: dict[tuple[_Use, ...], bool] = {}
         self._followed: dict[str, set[int]] = {}
 
@@ -382,14 +396,26 @@ class _Paths:
 
     def _written(self, k: int, known: Known, who: bytes) -> tuple[Known, bytes]:
         made = {self.flow.versions.written(name, k) for name in results(self.flow.body[k])}
-        kept = frozenset(x for x in known if x[0] not in made)
+        gone = self._with_comparisons(made)
+        kept = frozenset(x for x in known if x[0] not in gone)
         return kept | self.flags.made(k, known), who
 
     def _entered(self, before: int, block: int, known: Known) -> Known:
         """What is known where merges of a block are made again."""
         versions = self.flow.versions
-        kept = (x for x in known if x[0] < 0 or versions.writer[x[0]] >= 0 or versions.block[x[0]] != block)
-        return frozenset(kept) | self.flags.entering(before, block, known)
+        gone = self._with_comparisons(
+            {v for v in self._held(known) if versions.writer[v] < 0 and versions.block[v] == block}
+        )
+        kept = frozenset(x for x in known if x[0] not in gone)
+        return kept | self.flags.entering(before, block, known)
+
+    def _held(self, known: Known) -> set[int]:
+        """The versions of registers that something is known of."""
+        return {v for v, _ in known if v >= 0} | set(self.truths.comparing)
+
+    def _with_comparisons(self, made: set[int]) -> set[int]:
+        """Versions that are made again, and what their comparisons with numbers are known by."""
+        return made.union(*(self.truths.comparing.get(v, ()) for v in made))
 
 
 #: A block, the number of the next use, what is known, and the threads that may be on the path.

@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 
-from syncverify.frontends.ptx.analysis.thread_values import ThreadValues
+from syncverify.frontends.ptx.analysis.path_conditions import LaunchValues
 from syncverify.frontends.ptx.analysis.unset_paths import unset_decisions
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.parser import parse
@@ -47,7 +47,8 @@ def found_in(lines: str, **numbers: int) -> bool:
     def number(name: str, offset: int, _size: int) -> int | None:
         return numbers.get(f"{name}{offset}")
 
-    return any(True for _ in unset_decisions(flow, ThreadValues(flow, (64, 1, 1)), number))
+    values = LaunchValues(flow, (64, 1, 1), number)
+    return any(True for _ in unset_decisions(flow, values, number))
 
 
 def conditions() -> Iterator[str]:
@@ -202,6 +203,39 @@ DECISIONS = [
     # the branch at which all begins decides nothing behind where its ways have met
     ("@%p40 bra A; A: mov.u32 %r21, 2; @%p80 bra J; mov.u32 %r21, 1; J: setp.eq.u32 %p2, %r21, 1; "
      "@%p2 bar.sync 0;", False),
+    # a word that is compared twice, one that is read again between, and one that is in the next turn
+    ("setp.eq.u32 %p3, %r1, 7; @%p3 bra M; mov.u32 %r20, 1; M: setp.ne.u32 %p4, %r1, 7; @!%p4 bra E; "
+     "setp.eq.u32 %p2, %r20, 1; @%p2 bra E; bar.sync 0; E:", False),
+    ("setp.eq.u32 %p3, %r1, 7; @%p3 bra M; mov.u32 %r20, 1; M: ld.global.u32 %r1, [%rd0]; "
+     "setp.ne.u32 %p4, %r1, 7; @!%p4 bra E; setp.eq.u32 %p2, %r20, 1; @%p2 bra E; bar.sync 0; E:", True),
+    ("L: setp.eq.u32 %p3, %r10, 0; @!%p3 bra D; setp.ne.u32 %p4, %r1, 7; @%p4 bra W; bra N; "
+     "W: mov.u32 %r20, 1; N: mov.u32 %r10, 1; ld.global.u32 %r1, [%rd0]; bra L; D: setp.ne.u32 %p5, %r1, 7; "
+     "@!%p5 bra E; setp.eq.u32 %p2, %r20, 1; @%p2 bra E; bar.sync 0; E:", True),
+    # one without a value may hold another at each read
+    ("setp.eq.u32 %p3, %r21, 7; @%p3 bra M; mov.u32 %r20, 1; M: setp.ne.u32 %p4, %r21, 7; @!%p4 bra E; "
+     "setp.eq.u32 %p2, %r20, 1; @%p2 bra E; bar.sync 0; E:", True),
+    # a choice of numbers that is compared, and its opposite
+    ("setp.gt.u32 %p3, %r1, 5; selp.u16 %h1, 1, 0, %p3; @!%p3 bra M; mov.u32 %r20, 1; "
+     "M: and.b16 %h2, %h1, 255; "
+     "setp.ne.s16 %p4, %h2, 0; @!%p4 bra E; setp.eq.u32 %p2, %r20, 1; @%p2 bra E; bar.sync 0; E:", False),
+    ("setp.gt.u32 %p3, %r1, 5; selp.u16 %h1, 1, 0, %p3; @!%p3 bra M; mov.u32 %r20, 1; "
+     "M: and.b16 %h2, %h1, 255; "
+     "setp.eq.s16 %p4, %h2, 0; @!%p4 bra E; setp.eq.u32 %p2, %r20, 1; @%p2 bra E; bar.sync 0; E:", True),
+    ("setp.gt.u32 %p3, %r1, 5; selp.u16 %h1, 1, 0, %p3; @!%p3 bra M; mov.u32 %r20, 1; "
+     "M: and.b16 %h2, %h1, 254; "
+     "setp.eq.s16 %p4, %h2, 0; @!%p4 bra E; setp.eq.u32 %p2, %r20, 1; @%p2 bra E; bar.sync 0; E:", True),
+    # a number that comes through two registers into a loop
+    ("mov.u32 %r5, %r10; mov.u32 %r6, %r5; L: setp.gt.s32 %p3, %r6, 0; @!%p3 bra M; "
+     "setp.eq.u32 %p2, %r20, 1; @%p2 bra M; bar.sync 0; M: mov.u32 %r20, 1; add.s32 %r6, %r6, 1; "
+     "setp.eq.u32 %p4, %r2, 0; @%p4 bra L;", False),
+    ("@%p80 bra M; mov.u32 %r20, 1; M: dp4a.u32.u32 %r5, %r20, 1, 1; setp.eq.u32 %p2, %r5, 1; @%p2 bra E; "
+     "bar.sync 0; E:", True),
+    # who takes part
+    ("@%p80 bra M; mov.u32 %r20, 3; M: bar.warp.sync %r20;", True),
+    ("@%p80 bra M; mov.u32 %r20, 3; bar.warp.sync %r20; M:", False),
+    ("@%p80 bra M; mov.u32 %r20, 3; M: vote.sync.all.pred %p5, %p81, %r20;", True),
+    ("@%p80 bra M; mov.u32 %r20, 3; M: mbarrier.test_wait.parity.shared::cta.b64 %p5, [%r11], %r20;", True),
+    ("@%p80 bra M; mov.u32 %r20, 3; M: bar.sync %r20;", True),
 ]  # fmt: skip
 
 
