@@ -1,4 +1,4 @@
-"""Barriers and collectives in loops that threads leave, begin again or go round in part.
+"""Barriers and collectives in loops that threads leave, begin again or bypass in part.
 
 A program is nested regions: branches and loops with their test at the head or the tail, in which threads may
 break, continue or leave the kernel. All threads of a block come to a region together, or whole warps, or the
@@ -260,7 +260,7 @@ def rounds(w: Writer) -> Program:
 
 def heads(w: Writer) -> Program:
     """A loop that threads leave at its head, after as many turns as lanes, warps or a size say. In each turn
-    they come to barriers and collectives, and do what others may see. Mistakes: some go round one."""
+    they come to barriers and collectives, and do what others may see. Mistakes: some bypass one."""
     threads = w.draw.choice([32, 64, 64])
     w.room("own", 4 * threads)
     base, own, n, t, p = w.fresh("r"), w.fresh("r"), w.fresh("r"), w.fresh("r"), w.fresh("p")
@@ -280,7 +280,7 @@ def heads(w: Writer) -> Program:
 
 
 def _maybe_round(w: Writer, x: int, t: str) -> None:
-    """A barrier of the block or a collective of each warp, to which all come, or which some go round."""
+    """A barrier of the block or a collective of each warp, to which all come, or which some bypass."""
     d, p, skip = w.fresh("r"), w.fresh("p"), w.label("N")
     block = w.chance(0.25)
     forms = [f"shfl.sync.bfly.b32 {d}, %thr, 1, 31, -1", f"redux.sync.add.u32 {d}, %thr, -1",
@@ -291,9 +291,9 @@ def _maybe_round(w: Writer, x: int, t: str) -> None:
         test = f"setp.eq.u32 {p}, {t}, {w.draw.choice([0, 1])};"
     elif not block and w.chance(0.2):
         test = f"setp.eq.u32 {p}, %warp, {w.draw.choice([0, 1])};"
-    if w.wrong(f"lanes go round meeting {x}"):
+    if w.wrong(f"lanes bypass meeting {x}"):
         test = f"setp.{w.draw.choice(['lt', 'ge'])}.u32 {p}, %lane, {w.draw.choice([1, 5, 16])};"
-    if block and w.wrong(f"a warp goes round meeting {x}"):
+    if block and w.wrong(f"a warp bypasses meeting {x}"):
         test = f"setp.eq.u32 {p}, %warp, {w.draw.choice([0, 1])};"
     if w.chance(0.25) and not w.mistake.endswith(f"meeting {x}"):
         w.emit(f"{meet};")

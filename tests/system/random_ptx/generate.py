@@ -24,7 +24,7 @@ from tests.system.random_ptx.writer import Program, Writer
 #: Families by what they draw: numbers of a protocol by devious ways; what open sizes steer; what data steers;
 #: operands of wgmma; boxes; words of a block; data that the host keeps in order; sets of lanes;
 #: masks that travel; words that threads share by strong accesses;
-#: places in several arrays that data says; several engines; barriers that threads go round; and loops that
+#: places in several arrays that data says; several engines; barriers that threads bypass; and loops that
 #: they leave at their heads behind those.
 SETS = {
     "protocols": FAMILIES,

@@ -268,8 +268,8 @@ def test_lanes_may_go_round_a_barrier_and_leave() -> None:
 
 
 def test_lanes_that_went_round_and_left_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lanes go round a collective and leave at the loop's head, if nobody noted that."""
-    made = heads(Writer(5014, "lanes go round meeting 0"))
+    """Lanes bypass a collective and leave at the loop's head, if nobody noted that."""
+    made = heads(Writer(5014, "lanes bypass meeting 0"))
     assert judge(made).verdict == "refuted"
     monkeypatch.setattr(RunPast, "bypassable", ())
     assert judge(made).kind == "contested"  # a warning is left

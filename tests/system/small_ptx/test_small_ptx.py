@@ -79,8 +79,8 @@ LONG = {
 #: Refuted by a rule that no execution bears out, so unknown: barriers do not wait for lanes that exit (K22).
 NO_HARM = [
     "lanes leave a loop before others: they store before they leave",
-    "lanes go round a collective in a loop and leave at its head: shfl under a guard, by size",
-    "lanes go round a collective in a loop and leave at its head: bar0 warps go round, by size",
+    "lanes bypass a collective in a loop and leave at its head: shfl under a guard, by size",
+    "lanes bypass a collective in a loop and leave at its head: bar0 warps bypass, by size",
 ]
 
 

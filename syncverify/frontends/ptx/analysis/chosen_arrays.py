@@ -12,6 +12,7 @@ from syncverify.frontends.ptx.analysis.branch_bounds import NOTHING, Bounds
 from syncverify.frontends.ptx.analysis.interval_rules import Interval, Known
 from syncverify.frontends.ptx.analysis.named_arrays import NamedArrays
 from syncverify.frontends.ptx.syntax.nodes import Instr, Mem, Operand, Reg, Sym
+from syncverify.frontends.ptx.syntax.types import width
 
 #: Steps back that are taken from one address.
 _MOST = 256
@@ -19,6 +20,8 @@ _MOST = 256
 _SAME = {"mov": (1,), "cvt": (1,), "cvta": (1,), "selp": (1, 2)}
 #: Sums, and which of their operands holds the place.
 _PLACED = {"add": 0, "sub": 0, "mad": 2}
+#: The bits of a place in shared memory: fewer do not hold it.
+_PLACE_BITS = 32
 #: A variable's symbol, or a version of a register that may hold a place.
 _Value = Sym | int
 #: Such a value, how far the access is from there, and what is known of registers.
@@ -68,7 +71,7 @@ class ChosenArrays:
         i = self.flow.body[k]
         if i.guard is not None or i.operands[:1] != (Reg(versions.name[v]),):
             return None
-        if i.op in _SAME:
+        if i.op in _SAME and not (i.op == "cvt" and width(i.mods[-2]) < _PLACE_BITS):
             found = [(self._value(i.operands[n], k), more) for n in _SAME[i.op]]
         else:
             found = self._sum(i, k, more, bounds)
@@ -95,9 +98,8 @@ def _added(op: str, xs: list[Known]) -> Known:
     if len(known) < len(xs):
         return None
     if op == "mad":
-        number = next((x.low for x in known if x.low == x.high), None)
-        rest = max(known, key=lambda x: x.high - x.low)
-        return None if number is None else rest.times(number)
+        number, rest = sorted(known, key=lambda x: x.high - x.low)
+        return rest.times(number.low) if number.low == number.high else None
     return Interval(-known[0].high, -known[0].low, known[0].step) if op == "sub" else known[0]
 
 

@@ -304,9 +304,14 @@ class Uniformity:
             if self.body[k].op == "shfl":
                 found |= set(self.leaving(k))
             if self.body[k].op in CARRIED:
-                chain = carried_from(self.flow, k) or ()
-                some = [(self.versions.read(name, j), here) for j in chain for name in sources(self.body[j])]
-                found |= self._brought(some)
+                chain = carried_from(self.flow, k)
+                if chain is None:  # the carry may be anybody's
+                    found = frozenset(range(len(self.versions.writer)))
+                else:
+                    some = [
+                        (self.versions.read(name, j), here) for j in chain for name in sources(self.body[j])
+                    ]
+                    found |= self._brought(some)
             self._all_read[k] = found
         return found
 
