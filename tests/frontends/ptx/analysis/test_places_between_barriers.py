@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import pytest
@@ -245,24 +245,31 @@ def claims(statements: Sequence[Statement]) -> tuple[list[int], list[bool]]:
 def wrong(statements: Sequence[Statement], groups: Sequence[int], positive: Sequence[bool]) -> str | None:
     """Two accesses of a group that meet in some launch."""
     codes = list(_codes(statements))
-    for n in (-3, -1, 0, 1, 2, 3, 5, 8, 9, 16):
-        for r in (-2, 0, 1, 2, 4, 7, 8, 11):
-            threads = [_Thread(t, n, r) for t in range(THREADS)]
-            try:
-                for thread in threads:
-                    thread.run(statements, 0)
-            except _StoppedError:
-                continue
-            by: dict[int, list[tuple[int, int, int]]] = {}
-            for thread in threads:
-                for interval, site, place in thread.found:
-                    if groups[site] and not (positive[site] and min(n, r) < 0):
-                        by.setdefault(interval, []).append((thread.names["t"], site, place))
-            for found in by.values():
-                for (t, a, x), (u, b, y) in combinations(found, 2):
-                    if t != u and groups[a] == groups[b] and "st" in (codes[a], codes[b]) and abs(x - y) < 4:
-                        return f"n={n} r={r}: thread {t} access {a} at {x}, thread {u} access {b} at {y}"
+    for n, r, threads in _executed(statements, (-3, -1, 0, 1, 2, 3, 5, 8, 9, 16), (-2, 0, 1, 2, 4, 7, 8, 11)):
+        by: dict[int, list[tuple[int, int, int]]] = {}
+        for thread in threads:
+            for interval, site, place in thread.found:
+                if groups[site] and not (positive[site] and min(n, r) < 0):
+                    by.setdefault(interval, []).append((thread.names["t"], site, place))
+        for found in by.values():
+            for (t, a, x), (u, b, y) in combinations(found, 2):
+                if t != u and groups[a] == groups[b] and "st" in (codes[a], codes[b]) and abs(x - y) < 4:
+                    return f"n={n} r={r}: thread {t} access {a} at {x}, thread {u} access {b} at {y}"
     return None
+
+
+def _executed(
+    statements: Sequence[Statement], ns: Sequence[int], rs: Sequence[int]
+) -> Iterator[tuple[int, int, list[_Thread]]]:
+    """The sizes of launches, and their threads once all have come to the end; too long ones are left out."""
+    for n, r in product(ns, rs):
+        threads = [_Thread(t, n, r) for t in range(THREADS)]
+        try:
+            for thread in threads:
+                thread.run(statements, 0)
+        except _StoppedError:
+            continue
+        yield n, r, threads
 
 
 def covers(statements: Sequence[Statement]) -> bool:
@@ -273,16 +280,9 @@ def covers(statements: Sequence[Statement]) -> bool:
 
 def parted(statements: Sequence[Statement]) -> str | None:
     """A launch in which threads come to other barriers than others do."""
-    for n in (-3, -1, 0, 1, 2, 3, 5, 8, 16):
-        for r in (-2, 0, 1, 2, 5, 8):
-            threads = [_Thread(t, n, r) for t in range(THREADS)]
-            try:
-                for thread in threads:
-                    thread.run(statements, 0)
-            except _StoppedError:
-                continue
-            if any(thread.met != threads[0].met for thread in threads):
-                return f"n={n} r={r}: {[thread.met for thread in threads]}"
+    for n, r, threads in _executed(statements, (-3, -1, 0, 1, 2, 3, 5, 8, 16), (-2, 0, 1, 2, 5, 8)):
+        if any(thread.met != threads[0].met for thread in threads):
+            return f"n={n} r={r}: {[thread.met for thread in threads]}"
     return None
 
 
