@@ -160,10 +160,10 @@ def _replayed(report: KernelReport, module: Module, effort: ReplayEffort, *, apa
 
 def _lines(report: KernelReport, module: Module, *, others: bool = False) -> set[int]:
     """The lines of the text where a report's errors are; ``others``: and those that they name beside."""
-    function = next(f for f in module.functions if f.name == report.name and f.entry)
+    functions = [f for f in module.functions if f.name == report.name or not f.entry]
     errors = [d for d in report.diagnostics if d.severity is Severity.ERROR]
     places = {d.span for d in errors} | {x.span for d in errors if others for x in d.related}
-    return {i.line for i in function.body if module.span(i) in places}
+    return {i.line for f in functions for i in f.body if module.span(i) in places}
 
 
 def _nothing_seen(found: Confirmed) -> Replay:

@@ -28,8 +28,10 @@ from syncverify.simulate.ptx import Launch
 from syncverify.simulate.ptx.confirm import Limits, confirm
 from tests.corpus.entries import CORPUS, wrong_ptx
 from tests.frontends.cuda.entries import CudaEntry, entries
+from tests.system.small_ptx import read
 
 BAD = wrong_ptx()
+SMALL = Path(__file__).parents[1] / "system" / "small_ptx"
 ONE = CORPUS / "ptx" / "one_fence.bad.ptx"
 
 
@@ -80,6 +82,26 @@ def test_a_finding_without_harm_is_no_refutation() -> None:
     first = found.diagnostics[0]
     assert (first.rule, first.severity) == ("SV101", Severity.WARNING)
     assert first.message in str(found.reason)
+
+
+@pytest.mark.parametrize(
+    ("file", "group", "name"),
+    [
+        ("readings", "cluster relaxed", "exits while the peer reads"),  # after a race of lanes
+        ("roles_and_groups", "im2col", "reads before"),
+        (
+            "windows_and_counts",
+            "a warp exits before bar.sync",
+            "function of a generic pointer, not converted",
+        ),
+    ],
+)
+def test_nothing_else_keeps_a_finding_from_being_seen(file: str, group: str, name: str) -> None:
+    """Races at other lines of global memory, a copy in im2col mode, a finding inside a function."""
+    (k,) = (x for x in read(SMALL / f"{file}.kernels") if (x.group, x.name) == (group, name))
+    (report,) = syncverify.check(k.text, facts={"kernel": {"k": k.facts}}, advice=False)
+    assert report.verdict is Verdict.REFUTED
+    assert report.replay is not None and report.replay.outcome is Replayed.REPRODUCED
 
 
 def test_a_replay_that_cannot_end_refutes_nothing() -> None:
