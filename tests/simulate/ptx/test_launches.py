@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -97,7 +99,7 @@ def test_a_copy_in_im2col_mode_writes_the_bytes_of_its_box() -> None:
     text = (
         COPY.format(bytes=256).replace(".tile.", ".im2col.").replace("[full];\nWAIT", "[full], {%rs1};\nWAIT")
     )
-    given = {"block": 1, "params": ", .param .align 64 .b8 map[128]", "before": MEMORY}
+    given: dict[str, Any] = {"block": 1, "params": ", .param .align 64 .b8 map[128]", "before": MEMORY}
     assert execute(text, buffer(np.zeros(1)), AnyMap(256), **given).harm is None
     whole = TensorMap(buffer(np.zeros((8, 8, 8), np.float32)), (8, 8, 8), (32, 256), (4, 4, 4))
     with pytest.raises(CannotExecute, match="im2col"):
