@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import combinations
 from math import prod
 from typing import Any
 
@@ -407,11 +408,24 @@ def _pairs_that_meet(facts: PtxFacts, program: Program, places: BlockPlaces) -> 
         if k not in followed and k not in last:
             stores.append((k, places.rows(k, access)))
     found, orders = dict[tuple[int, int], Meeting](), Orders(program.flow)
+    without = {k for k, rows in stores if None in rows}
+    for a, b in combinations([k for k, _ in stores], 2):
+        if not without.isdisjoint((a, b)) and _may_differ(program, a, b):
+            found[a, b] = Meeting(a, b, of_blocks=True, certainly=False, elected=True)
     for n in range(SAMPLES):
         some = [(k, x) for k, rows in stores if (x := rows[n]) is not None]
         for pair in meetings(some, orders):
             found.setdefault((pair.first, pair.second), pair)
     return list(found.values())
+
+
+def _may_differ(program: Program, x: int, y: int) -> bool:
+    """Whether two stores through one pointer may store different values."""
+    of = [program.origins.of(program.body[k].operands[0]) for k in (x, y)]
+    one, other = (program.body[k].operands[1] for k in (x, y))
+    versions = program.flow.versions
+    same = one == other and all(versions.read(n, x) == versions.read(n, y) for n in registers(one))
+    return bool(of[0] & of[1]) and not same
 
 
 def _by_the_last(program: Program) -> frozenset[int]:

@@ -10,13 +10,14 @@ from syncverify.base.diagnostics import Verdict
 _HEAD = """.version 8.6
 .target sm_90a
 .address_size 64
-.visible .entry k(.param .u64 p0)
+.visible .entry k(.param .u64 p0, .param .u64 p1)
 {
 .reg .pred %p<8>;
 .reg .b32 %r<24>;
 .reg .f32 %f<4>;
 .reg .b64 %rd<12>;
 ld.param.u64 %rd1, [p0];
+ld.param.u64 %rd2, [p1];
 mov.u32 %r0, %tid.x;
 setp.eq.u32 %p1, %r0, 0;
 """
@@ -51,7 +52,7 @@ _COMMON, _READ = "blocks store values of their own to one place of p0", "no othe
     ],
 )  # fmt: skip
 def test_an_assumption_says_what_is_taken_for_granted(body: str, line: str) -> None:
-    facts = {"block": [32], "grid": [8], "cluster": [2], "params": {"0": "ptr"}}
+    facts = {"block": [32], "grid": [8], "cluster": [2], "params": {"0": "ptr", "1": "ptr"}}
     (report,) = syncverify.check(_HEAD + body + " ret; }", facts={"kernel": {"k": facts}}, advice=False)
     if report.verdict is Verdict.PROVED:
         assert [line in x for x in report.assumptions] == ([True] if line else [])
@@ -73,6 +74,8 @@ _BYTES = "mov.u32 %r1, %ctaid.x; mad.lo.u32 %r4, %r1, (1 << {}), 7; @%p1 st.glob
 #: Two blocks, each of which stores a value by an instruction of its own.
 _TWO = ("mov.u32 %r1, %ctaid.x; setp.eq.and.u32 %p2, %r1, 0, %p1; setp.eq.and.u32 %p3, %r1, 1, %p1;"
         " @%p2 st.global.u32 [%rd1], {}; @%p3 st.global.u32 [%rd1], {};")  # fmt: skip
+#: A place that data says.
+_SCATTERED = "ld.global.u32 %r6, [%rd2]; mul.wide.u32 %rd5, %r6, 4; add.u64 %rd5, %rd1, %rd5; "
 #: The thread that counts first.
 _FIRST = "mov.u32 %r1, %ctaid.x; atom.global.add.u32 %r5, [%rd1], 1; setp.eq.u32 %p2, %r5, 0; "
 _OPEN = "no two threads store different values to one place of p0"
@@ -119,6 +122,9 @@ _THREADS = "threads of a block store values of their own to one place of p0"
         (_BLOCK + "@%p1 st.global.f32 [%rd3], 0f3F800000; mov.f32 %f1, 0f3F000000; setp.eq.u32 %p2, %r0, 1;"
          " @%p2 st.global.f32 [%rd3], %f1;", "unknown"),
         ("mov.u32 %r1, %ctaid.x; cvt.rn.f32.u32 %f1, %r1; @%p1 st.global.f32 [%rd1], %f1;", "unknown"),
+        # where data says
+        (_BLOCK + _SCATTERED + "@%p1 st.global.u32 [%rd5], 7; @!%p1 st.global.u32 [%rd5], 9;", _OPEN),
+        (_BLOCK + _SCATTERED + "@%p1 st.global.u32 [%rd5], 7; @!%p1 st.global.u32 [%rd5], 7;", ""),
         # by whom an atomic elects
         (_FIRST + "@%p2 st.global.u32 [%rd1+64], %r1;", _OPEN),
         (_FIRST + "@%p2 st.global.u32 [%rd1+64], 7;", ""),
@@ -133,7 +139,7 @@ _THREADS = "threads of a block store values of their own to one place of p0"
 def test_stores_beside_stores(body: str, line: str) -> None:
     """Places in turns of a loop; places without a number; numbers that differ in the bytes that are
     stored."""
-    facts = {"block": [32], "grid": [8], "params": {"0": "ptr"}}
+    facts = {"block": [32], "grid": [8], "params": {"0": "ptr", "1": "ptr"}}
     text = _HEAD + body + " ret; }"
     (report,) = syncverify.check(text, facts={"kernel": {"k": facts}}, advice=False, replay=False)
     assert (report.verdict is Verdict.UNKNOWN) == (line == "unknown")

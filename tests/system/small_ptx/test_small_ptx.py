@@ -45,6 +45,7 @@ BY_INPUT = (
     "words_of_one_block",
     "words_of_several_blocks",
     "carries",
+    "words_by_hand",
 )
 #: One of so many is replayed on the second reader in every run.
 EVERY = 32
@@ -74,6 +75,7 @@ LONG = {
     "turns_in_shared": 12,
     "values_by_lane": 2,
     "windows_and_counts": 3,
+    "words_by_hand": 4,
     "words_of_all": 4,
 }
 
