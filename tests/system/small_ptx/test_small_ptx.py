@@ -81,6 +81,9 @@ NO_HARM = [
     "lanes leave a loop before others: they store before they leave",
     "lanes bypass a collective in a loop and leave at its head: shfl under a guard, by size",
     "lanes bypass a collective in a loop and leave at its head: bar0 warps bypass, by size",
+    # those who bypass twelve meet the others at six more, with the same qualifiers and the same mask
+    "lanes that may bypass many collectives in a loop and leave at its head: "
+    "one branch around twelve and more, some bypass",
 ]
 
 
