@@ -159,10 +159,11 @@ def estimated(card: Card, launches: Sequence[Launch], multiprocessors: int) -> A
         return np.zeros(0)
     x = table(launches, Processors(multiprocessors, card.fours))
     time = formula(card.coefficients, launches, x)
-    apart = _crowded(card, launches, x, time) * _wider(launches)
+    apart: Array = _crowded(card, launches, x, time) * _wider(launches)
     files = [f for f in (card.trees, card.more) if f is not None]
     if not files:
-        return time * apart
+        alone: Array = time * apart
+        return alone
     asked = columns(card.coefficients, launches, x, time)
     found: Array = time * apart * np.exp(sum(boosted_trees.read(f, COLUMNS)(asked) for f in files))
     return found
