@@ -36,7 +36,7 @@ class Cause(StrEnum):
     UNSET = "unset"  # a register that nothing has written decides
     UNWRITTEN = "unwritten"  # an access whose address nobody wrote may be made
     UNTRIED_LANE = "untried-lane"  # a lane that may be elected is none of those that were tried
-    NOT_REPLAYED = "not-replayed"  # something looks wrong, and the second reader sees no harm
+    NOT_REPLAYED = "not-replayed"  # something looks wrong, and no execution of the second reader shows it
     NO_PROOF = "no-proof"  # no proof and no counterexample was found
     UNDECIDED = "undecided"  # none of the others
 

@@ -55,7 +55,8 @@ def asked(
 ) -> list[KernelReport]:
     """The reports, each proof with who accepted it. ``infer``: as of the check that made them.
 
-    A kernel of PTX that the search leaves undecided at every size is proved if the kernel accepts a proof.
+    A kernel of PTX that the search leaves undecided at every size is proved if the kernel accepts a proof in
+    practical mode.
     """
     return asked_after(KernelFirst(source, facts, values, infer), reports)
 
@@ -109,8 +110,11 @@ def _with_each_block(
 
 def _undecided(first: KernelFirst, r: KernelReport) -> KernelReport:
     """An undecided report, or the proof that the kernel accepts. Executions may contradict that proof as they
-    may any other's: a protocol does not hold what blocks count in global memory.
+    may any other's: a protocol does not hold what blocks count in global memory. In strict mode it stays
+    undecided: there each phase has to be waited for before a further arrival (K14), which no proof shows.
     """
+    if r.policy is Policy.STRICT:
+        return r
     source, facts, values = first.source, first.facts, first.values
     found = _by_events(first, r)
     if found is None or source.module is None or not found.acceptance.kernel:

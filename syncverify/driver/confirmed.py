@@ -5,9 +5,9 @@ refutation allow (``driver.drawn_launch``). What comes of it:
 
     harm is seen                                    refuted: replayed
     executions end, and none of them does harm      unknown, with the finding as a warning
-    the reader cannot execute it, or not so far     refuted, with the reason
-    the time of the check is over before            unknown, with the finding (``driver.explained``)
-    the strict policy asks for more than harm       the same
+    the reader cannot execute it, or not so far     the same, with what kept it from that
+    the time of the check is over before            the same (``driver.explained``)
+    the strict policy asks for more than harm       refuted, whatever comes of the replay
 
 Strong accesses in no order are no harm: they leave the kernel unknown. Where executions of one launch end
 with different memory (``simulate.ptx.outcomes``), the reason says how.
@@ -62,12 +62,17 @@ def confirmed(report: KernelReport, module: Module, effort: ReplayEffort = REPLA
     if replay.outcome is Replayed.NOT_REPRODUCED and any(d.rule == _OUTSIDE for d in report.diagnostics):
         replay = _replayed(report, module, effort, apart=True)
     report = replace(report, replay=replay, seconds=report.seconds + time.perf_counter() - start)
-    if replay.outcome is not Replayed.NOT_REPRODUCED:
+    if replay.outcome is Replayed.REPRODUCED:
         return report
     if report.policy is Policy.STRICT:
+        if replay.outcome is Replayed.IMPOSSIBLE:
+            return report
         why = f"it decides contested points as the practical policy does, and sees no harm in {replay.detail}"
         return replace(report, replay=Replay(Replayed.IMPOSSIBLE, why))
-    why = f"the second reader executes the kernel and sees no harm ({replay.detail})"
+    if replay.outcome is Replayed.IMPOSSIBLE:
+        why = f"the second reader cannot replay a finding ({replay.detail})"
+    else:
+        why = f"the second reader executes the kernel and sees no harm ({replay.detail})"
     return unconfirmed(report, why, Cause.NOT_REPLAYED)
 
 
@@ -144,7 +149,7 @@ def _replayed(report: KernelReport, module: Module, effort: ReplayEffort, *, apa
         raise
     except NoLaunchError as e:
         return Replay(Replayed.IMPOSSIBLE, str(e))
-    except Exception as e:  # a refutation stays one, whatever its judge cannot do
+    except Exception as e:  # what its judge cannot do refutes nothing
         do_without(e)
         what = f"{type(e).__name__}: {e}"
         return Replay(Replayed.IMPOSSIBLE, f"a fault of the reader, please report it ({what})")
@@ -155,10 +160,10 @@ def _replayed(report: KernelReport, module: Module, effort: ReplayEffort, *, apa
 
 def _lines(report: KernelReport, module: Module, *, others: bool = False) -> set[int]:
     """The lines of the text where a report's errors are; ``others``: and those that they name beside."""
-    function = next(f for f in module.functions if f.name == report.name and f.entry)
+    functions = [f for f in module.functions if f.name == report.name or not f.entry]
     errors = [d for d in report.diagnostics if d.severity is Severity.ERROR]
     places = {d.span for d in errors} | {x.span for d in errors if others for x in d.related}
-    return {i.line for i in function.body if module.span(i) in places}
+    return {i.line for f in functions for i in f.body if module.span(i) in places}
 
 
 def _nothing_seen(found: Confirmed) -> Replay:

@@ -386,6 +386,8 @@ class _PtxCheck:
         task = self.task(proved.judge if self.options.advice else run_system)
         ask = self.options.first if self.options.scope is ScopeKind.ALL else None
         first = None if ask is None else ask(task)
+        if first is None:  # advice is tried on what the search proves, each system once
+            proved.systems.clear()
         for found in reports_of_shapes(task, self.options.scope) if first is None else (first,):
             report = replace(found, assumptions=(*found.assumptions, *self.source.assumptions))
             yield _spelled(report)

@@ -36,7 +36,7 @@ SHORTEST = 4
 #: Tiles whose width is fitted to the columns: rows, multiplying warpgroups, registers, blocks of an SM, and
 #: the widest. So many of them side by side at most.
 FITTED: tuple[tuple[int, int, tuple[int, int] | None, int, int], ...] = (
-    (128, 2, TWO, 1, 256), (256, 2, TWO, 1, 192), (192, 3, THREE, 1, 192), (64, 1, None, 1, 256),
+    (128, 2, TWO, 1, 256), (256, 2, TWO, 1, 200), (192, 3, THREE, 1, 192), (64, 1, None, 1, 256),
     (64, 1, None, 2, 128), (128, 1, HALF, 2, 128),
 )  # fmt: skip
 MOST_FITTING = 5
@@ -183,7 +183,8 @@ def launches(problem: Problem, sizes: Mapping[str, int], multiprocessors: int) -
         long = p.b_t and matrices(own) == 1 and steps_of(p.size, own) >= LEAST_FILLED_STEPS
         filled = filling(own["M"], own["N"], multiprocessors) if long else ()
         every = (
-            *_forms(kind, fitting(own["N"], along_n=not p.b_t), by_columns=by_columns),
+            *(() if by_columns else _forms(kind)),
+            *_fitted_forms(kind, fitting(own["N"], along_n=not p.b_t), by_columns=by_columns),
             *_filled_forms(kind, filled, by_columns=by_columns),
         )
         some = dict.fromkeys(f for f in every if _suits(f.schedule, p, own, multiprocessors))
@@ -275,10 +276,15 @@ class _Kind(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _forms(kind: _Kind, widths: tuple[int, ...] = (), *, by_columns: bool = False) -> tuple[_Form, ...]:
-    """Every form that such problems allow; ``widths``: of tiles beside those of the menu, or by columns of
-    all."""
-    return tuple(_made(kind, _tiles(kind.rights, widths, by_columns)))
+def _forms(kind: _Kind) -> tuple[_Form, ...]:
+    """Every form of the menu's tiles that such problems allow, whatever their sizes."""
+    return tuple(_made(kind, _tiles(kind.rights)))
+
+
+@lru_cache(maxsize=256)
+def _fitted_forms(kind: _Kind, widths: tuple[int, ...], *, by_columns: bool) -> tuple[_Form, ...]:
+    """The forms of tiles of the given widths beside those of the menu; by columns there are no others."""
+    return tuple(_made(kind, _fitted(kind.rights, widths, by_columns=by_columns)))
 
 
 @lru_cache(maxsize=256)
@@ -289,11 +295,15 @@ def _filled_forms(
     return tuple(_made(kind, _filled(kind.rights, filled, by_columns=by_columns), splits=False))
 
 
-def _tiles(rights: int, widths: tuple[int, ...], by_columns: bool) -> Iterator[Schedule]:
-    """Tiles of the menu, and those of the given widths."""
-    for m, wide, consumers, registers, resident in () if by_columns else TILES:
+def _tiles(rights: int) -> Iterator[Schedule]:
+    """Tiles of the menu."""
+    for m, wide, consumers, registers, resident in TILES:
         # two products share the columns of a tile
         yield Schedule(m, wide // rights, consumers, registers=registers, resident=resident)
+
+
+def _fitted(rights: int, widths: tuple[int, ...], *, by_columns: bool) -> Iterator[Schedule]:
+    """Tiles of the given widths."""
     known = {(t[0], t[1] // rights, t[2], t[4]) for t in TILES} if not by_columns else set()
     for m, consumers, registers, resident, most in FITTED if rights == 1 else ():
         for n in widths:
@@ -356,7 +366,7 @@ def _stored(s: Schedule, kind: _Kind) -> _Form | None:
     for store in ("tma",) if s.by_columns else stores:
         form = replace(s, store=store)
         try:
-            form.check(kind.rights)
+            form.fits(kind.rights)
             stages = form.fitted_stages(form.staging(list(kind.outputs)), kind.rights, not kind.b_t)
         except InputError:
             continue

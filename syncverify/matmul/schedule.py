@@ -94,6 +94,10 @@ class Schedule:
     def check(self, products: int = 1) -> None:
         """Raises InputError for values that no problem of that many products of one tile can use."""
         check_fields(self)
+        self.fits(products)
+
+    def fits(self, products: int = 1) -> None:
+        """The same of a schedule whose fields are of their types, as those of the menu are."""
         _require(1 <= self.consumers <= 3, "consumers must be 1 to 3")
         _require(self.tile_m % (64 * self.sharing) == 0, "tile_m must be 64 rows or more for each consumer")
         _require(self.tile_n % 8 == 0 and 8 <= self.tile_n <= 256, "tile_n must be a multiple of 8 up to 256")
@@ -101,8 +105,8 @@ class Schedule:
         _require(self.stages == 0 or 2 <= self.stages <= 16, "stages must be 2 to 16, or 0 to choose them")
         _require(self.cluster in (1, 2, 4), "cluster must be 1, 2 or 4")
         _require(
-            (self.tile_m if self.beside else self.tile_n) % 64 == 0 or self.cluster == 1,
-            "a cluster shares out tiles of whole panels of 64",
+            self.tile_n % (8 * self.sharing_b) == 0,
+            "a cluster shares out a tile of B in parts of whole eights",
         )
         _require(self.group >= 0, "group must be positive, or 0 to choose it")
         if self.pingpong:

@@ -49,7 +49,7 @@ log = logging.getLogger("syncverify.torch")
 _LEAST_SECONDS, _SECONDS, _SECONDS_OF_A_NODE = 1.5, 0.5, 0.0025
 #: What trials may take in all beside what Inductor takes, once it has compiled something; the part of the
 #: least seconds that each graph has in any case.
-_SHARE, _IN_ANY_CASE = 0.5, 1 / 3
+_SHARE, _IN_ANY_CASE = 0.4, 1 / 3
 #: Seconds that Inductor takes for a node, about.
 _INDUCTOR_OF_A_NODE = 0.0125
 #: The part of these seconds for contexts whose proofs came while Inductor compiled the graph.

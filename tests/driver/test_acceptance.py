@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,10 +13,11 @@ from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Severit
 from syncverify.checker.prover.parametric import strategy
 from syncverify.checker.prover.rings import by_induction, prove_cases
 from syncverify.cli.main import run
-from syncverify.driver import acceptance, files
+from syncverify.driver import acceptance, files, ptx_advice
 from syncverify.driver.acceptance import KernelFirst, asked, asked_after
 from syncverify.driver.certificates import RejectedError, dumps, protocols, resealed
 from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts, facts_for
+from syncverify.model.events import System
 from tests.checker.induction import bases
 from tests.checker.induction.bases import BEGUN, PTX_FACTS, changed
 from tests.checker.induction.test_read import RING
@@ -275,3 +277,76 @@ def test_what_the_kernel_does_not_accept_stays_undecided(tmp_path: Path) -> None
     (plain,) = files.check_source(source, facts=facts, scope=ScopeKind.ALL, repairs=False)
     left = replace(plain, verdict=Verdict.UNKNOWN, reason="too many runs")
     assert asked(source, facts, {}, [left]) == [left]
+
+
+#: A thread that arrives in each turn at a barrier with nobody waiting; and all threads waiting in every turn.
+ARRIVALS = """
+.version 8.7
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u32 n)
+{
+  .reg .pred %p<4>;
+  .reg .b32 %r<8>;
+  .shared .align 8 .b8 bars[8];
+  ld.param.u32 %r1, [n];
+  mov.u32 %r2, %tid.x;
+  mov.u32 %r3, bars;
+  mov.u32 %r5, 0;
+  setp.ne.u32 %p1, %r2, 0;
+  @%p1 bra S;
+  mbarrier.init.shared::cta.b64 [%r3], 1;
+S:
+  bar.sync 0;
+  mov.u32 %r4, 0;
+L:
+  setp.ge.u32 %p2, %r4, %r1;
+  @%p2 bra E;
+  @%p1 bra J;
+  mbarrier.arrive.shared::cta.b64 _, [%r3];
+J:
+  add.u32 %r4, %r4, 1;
+  bra L;
+E:
+  ret;
+}
+"""
+ARRIVALS_FACTS = {
+    "grid": [1, 1, 1], "block": [64, 1, 1], "assume": ["N >= 1"], "params": {"0": {"i32": "N"}},
+}  # fmt: skip
+WAIT = """
+Q:
+  mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r3], %r5;
+  @!%p3 bra Q;
+  bar.sync 0;
+"""
+
+
+@pytest.mark.parametrize(("behind", "warned"), [("", ["SV207"]), (f"{WAIT}  xor.b32 %r5, %r5, 1;", [])])
+def test_a_phase_that_nobody_waits_for_is_warned_of(behind: str, warned: list[str]) -> None:
+    """The kernel does not ask for these waits in strict mode."""
+    source = files.read_text(ARRIVALS.replace("\nJ:\n", f"\nJ:\n{behind}\n"), "k", "ptx")
+    facts = LaunchFacts({"*": ARRIVALS_FACTS})
+    (plain,) = files.check_source(source, facts=facts, scope=ScopeKind.ALL, repairs=False)
+    assert (plain.verdict, [d.rule for d in plain.diagnostics]) == (Verdict.PROVED, warned)
+    first = KernelFirst(source, facts, {})
+    options = files.Options(scope=ScopeKind.ALL, repairs=False, first=first)
+    (found,) = asked_after(first, list(files.check_each(source, facts, options)))
+    assert (found.accepted_by, said(found)) == ("kernel", said(plain))
+    assert [k.strictly for k in first.kept.values()] == [not warned]
+
+
+def test_advice_is_tried_once_on_each_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has a budget for all of them. The kernel is asked first here, and says nothing."""
+    tried: list[int] = []
+
+    def advised(report: KernelReport, _: object, systems: Sequence[System], __: object) -> KernelReport:
+        tried.append(len(systems))
+        return report
+
+    monkeypatch.setattr(ptx_advice, "advised", advised)
+    source = files.read_text(ARRIVALS.replace("%r4, %r1;", "%r4, 2;"), "k", "ptx")
+    facts = LaunchFacts({"*": ARRIVALS_FACTS})
+    files.check_source(source, facts=facts, scope=ScopeKind.ALL, advice=True, repairs=False)
+    reports_with_the_kernel_first(source, facts)
+    assert tried == [1, 1]

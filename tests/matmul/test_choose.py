@@ -130,6 +130,18 @@ def test_tiles_are_fitted_to_few_columns() -> None:
     assert all(s.tile_n % 32 == 0 for s in menu(product(), sizes(8192, 8192, 4096)))
 
 
+def test_tiles_of_256_by_200_are_fitted() -> None:
+    """By columns 774 rows and 7200 columns are 116 tiles of 256 columns and 200 rows: one turn of 132 SMs."""
+    found = [s for s in menu(product(), sizes(774, 7200, 14040)) if (s.tile_m, s.tile_n) == (256, 200)]
+    assert {s.by_columns for s in found} == {True} and {(s.cluster, s.beside) for s in found} >= {(4, True)}
+    assert max(s.accumulators for s in found) == 200
+
+
+def test_pairs_one_above_the_other_share_160_columns() -> None:
+    found = [s for s in menu(product(), sizes(2880, 1640, 1240)) if s.tile_n == 160 and s.cluster == 2]
+    assert {s.beside for s in found} == {False, True}
+
+
 @pytest.mark.parametrize(
     ("layout", "columns", "parts"),
     [("MN", 512, False), ("KN", 512, False), ("MK", 512, True), ("KK", 512, True), ("MN", 520, True)],
@@ -167,6 +179,24 @@ def test_half_rows_are_staged_where_whole_ones_do_not_fit() -> None:
     assert (whole.width(2), whole.parts(2)) == (64, 3)
     assert (half.width(2), half.parts(2)) == (32, 5)
     assert half.staging([2]) == 2 * 64 * 32 * 2
+
+
+def test_clusters_share_out_whole_eights_of_columns() -> None:
+    """A swizzle repeats with eight rows of shared memory, so each part begins where it does."""
+    for width, cluster, may in (
+        (160, 2, True),
+        (160, 4, True),
+        (144, 2, True),
+        (104, 2, False),
+        (144, 4, False),
+    ):
+        above, beside = (Schedule(128, width, cluster=cluster, beside=b) for b in (False, True))  # type: ignore[arg-type]
+        beside.check()
+        if may:
+            above.check()
+        else:
+            with pytest.raises(InputError, match="parts of whole eights"):
+                above.check()
 
 
 def test_blocks_of_an_sm_share_its_memory() -> None:

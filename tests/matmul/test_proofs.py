@@ -6,6 +6,7 @@ import importlib.util
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Literal
 
 import pytest
 
@@ -53,6 +54,7 @@ def test_proved_for_all_sizes(schedule: Schedule, tmp_path: Path) -> None:
             Schedule(128, 128, consumers=1, registers=(40, 208), store="tma", persistent=True, resident=2),
         ),
         ("MK", Schedule(128, 128, stages=2, store="tma", cluster=2, beside=True)),
+        ("KN", Schedule(128, 160, stages=2, store="tma", cluster=2)),
         ("KK", Schedule(64, 64, consumers=1, store="tma", pending=1, dependent=True)),
     ],
     ids=[
@@ -60,6 +62,7 @@ def test_proved_for_all_sizes(schedule: Schedule, tmp_path: Path) -> None:
         "two blocks of an SM",
         "these move registers",
         "clusters beside each other",
+        "clusters that share 160 columns",
         "one in flight",
     ],
 )
@@ -98,11 +101,16 @@ def test_every_layout_is_proved_at_the_usual_sizes(layout: str, policy: Policy) 
     assert check_kernel(kernel, {}, policy, scope=ScopeKind.EXACT).verdict is Verdict.PROVED
 
 
-@pytest.mark.parametrize("layout", ["KK", "MN"])
-def test_clusters_that_halve_an_odd_number_of_panels_are_proved_for_every_size(layout: str) -> None:
-    kernel = build(product(layout=layout), replace(STAGED, tile_n=64, cluster=2))
+@pytest.mark.parametrize(
+    ("layout", "tile_n", "cluster"), [("KK", 64, 2), ("MN", 64, 2), ("KK", 160, 4), ("MN", 160, 2)]
+)
+def test_clusters_that_divide_an_odd_number_of_panels_are_proved_for_every_size(
+    layout: str, tile_n: int, cluster: Literal[2, 4]
+) -> None:
+    """160 columns along K are four parts of 40; across K each block brings a part of each panel."""
+    kernel = build(product(layout=layout), replace(STAGED, tile_n=tile_n, cluster=cluster))
     assert check_kernel(kernel, scope=ScopeKind.ALL).verdict is Verdict.PROVED
-    (load,) = (s for s in walk(kernel.body) if isinstance(s, n.TmaLoad) and s.multicast is not None)
+    load = next(s for s in walk(kernel.body) if isinstance(s, n.TmaLoad) and s.multicast is not None)
 
     def same_half(s: n.Stmt) -> tuple[n.Stmt, ...]:
         return (replace(s, dst=replace(s.dst, start=Int(0))),) if s == load else (s,)

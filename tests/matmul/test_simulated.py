@@ -64,10 +64,13 @@ def test_wide_tiles() -> None:
 
 @pytest.mark.parametrize(
     ("layout", "tile_n", "persistent"),
-    [("KK", 128, True), ("MN", 128, False), ("KK", 64, False), ("MN", 64, True), ("KN", 192, False)],
-)
+    [
+        ("KK", 128, True), ("MN", 128, False), ("KK", 64, False), ("MN", 64, True), ("KN", 192, False),
+        ("KK", 160, False), ("KN", 160, True),
+    ],
+)  # fmt: skip
 def test_clusters_share_a_factor(layout: str, tile_n: int, persistent: bool) -> None:
-    """Its panels, or half of each where their number is odd."""
+    """Its panels, or half of each where their number is odd; half of its columns if memory runs along K."""
     schedule = Schedule(128, tile_n, stages=2, store="tma", persistent=persistent, cluster=2, group=2)
     close(*run(product(layout=layout), schedule, 400, 136, 136, blocks=4))
 

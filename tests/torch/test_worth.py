@@ -190,7 +190,7 @@ def test_proofs_are_waited_for_longer_where_inductor_tunes(
 
 @pytest.mark.parametrize(
     ("inductor", "spent", "seconds"),
-    [(0.0, 99.0, 3.0), (40.0, 2.0, 3.0), (4.0, 6.0, 2.25), (4.0, 9.0, 0.5)],
+    [(0.0, 99.0, 3.0), (40.0, 2.0, 3.0), (4.0, 5.0, 1.6), (4.0, 9.0, 0.5)],
 )
 def test_trials_of_many_graphs_take_their_share_of_what_inductor_takes(
     monkeypatch: pytest.MonkeyPatch, inductor: float, spent: float, seconds: float
@@ -202,7 +202,7 @@ def test_trials_of_many_graphs_take_their_share_of_what_inductor_takes(
     assert trials._seconds_of(torch.fx.GraphModule({}, graph)) == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize(("spent", "seconds"), [(0.0, 1.0), (1.5, 0.5), (9.0, 0.0)])
+@pytest.mark.parametrize(("spent", "seconds"), [(0.0, 1.0), (1.1, 0.5), (9.0, 0.0)])
 def test_waits_for_late_proofs_are_part_of_what_trials_may_take(
     monkeypatch: pytest.MonkeyPatch, spent: float, seconds: float
 ) -> None:

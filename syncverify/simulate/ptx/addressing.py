@@ -141,7 +141,7 @@ def grid_before(m: Machine, f: Fragment, a: Lanes, lanes: Lanes) -> None:
     """Harm if the grid before may still write what lies at global addresses."""
     at = np.clip((a - np.uint64(GLOBAL_WINDOW)).view(np.int64), 0, m.memory.size - 1)
     early = (m.clocks.know[0, f.warp.threads[lanes], m.before] < 1) & ~m.settled[at]
-    if np.count_nonzero(early):
+    if np.count_nonzero(early) and m.judges("global", m.line(f)):
         where = m.here(f, int(lanes[int(np.argmax(early))]))
         raise m.harm(
             Kind.RACE,
@@ -310,7 +310,7 @@ def note_read(m: Machine, f: Fragment, part: Part, size: int, strong: int = 0, w
         threads[:, None],
         strong=strong and strong | _log(word or size) << 4,
     )
-    if found is not None:
+    if found is not None and m.judges(part.space, m.line(f), found.line):
         raise m.conflict(f, found, "a read", part.space)
 
 
@@ -355,7 +355,7 @@ def note_write(
         strong=strong and strong | _log(word or size) << 4,
         unchanged=unchanged,
     )
-    if found is not None:
+    if found is not None and m.judges(part.space, m.line(f), found.line):
         raise m.conflict(f, found, "a write", part.space)
 
 
@@ -382,7 +382,7 @@ def differing(m: Machine, f: Fragment, part: Part, bits: int, value: Lanes) -> N
     """Lanes of one store that write different values to one place: a race."""
     now = part.arena.load(part.at, bits)
     bad = now != value
-    if np.count_nonzero(bad):
+    if np.count_nonzero(bad) and m.judges(part.space, m.line(f)):
         at = int(np.flatnonzero(bad.reshape(len(part.at), -1).any(axis=1))[0])
         raise m.harm(
             Kind.RACE,

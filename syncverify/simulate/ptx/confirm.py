@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from syncverify.base.deadline import check as check_time
 from syncverify.simulate.ptx.execute import run_loaded
@@ -100,7 +100,7 @@ def confirm(
         which = number % launches
         try:
             if which not in made:
-                launch = draw(which)
+                launch = draw(which) if counts else replace(draw(which), racing=lines)
                 made[which] = load(module, kernel, launch, which), launch
             schedule, how = _schedule(number, launches, steps, elected, held)
             loaded, launch = made[which]

@@ -29,7 +29,7 @@ from syncverify.simulate.ptx.addressing import (
 from syncverify.simulate.ptx.atomic_operations import combine
 from syncverify.simulate.ptx.clocks import Slot, Stamp, merged
 from syncverify.simulate.ptx.engines import Operation, chunks, nothing, only
-from syncverify.simulate.ptx.harm import Kind
+from syncverify.simulate.ptx.harm import CannotExecute, Kind
 from syncverify.simulate.ptx.mbarriers import (
     MBarrier,
     arrive,
@@ -41,7 +41,7 @@ from syncverify.simulate.ptx.mbarriers import (
 from syncverify.simulate.ptx.memory import GLOBAL_WINDOW, SHARED_WINDOW, Arena
 from syncverify.simulate.ptx.program import Context, builder, vector_items
 from syncverify.simulate.ptx.shadow import REDUCTION
-from syncverify.simulate.ptx.syntax import Imm, Instr, Mem, Operand, Reg
+from syncverify.simulate.ptx.syntax import Imm, Instr, Mem, Operand, Reg, Vector
 from syncverify.simulate.ptx.tensormaps import SIZE, Fields, box_bytes, box_of, decode, swizzled, wrong
 from syncverify.simulate.ptx.types import BITS, UNSIGNED, Lanes, type_of
 
@@ -350,8 +350,10 @@ _BULK = frozenset(
     {"reduce", "async", "bulk", "mbarrier::complete_tx::bytes", "bulk_group", *_MULTICASTS,
         "noftz", "add",
      "min", "max", "inc", "dec", "and", "or", "xor", "tensor", "1d", "2d", "3d", "4d",
-        "5d", "tile", "weak"}
+        "5d", "tile", "weak", "im2col", "im2col_no_offs"}
 )  # fmt: skip
+#: Copies by maps of im2col mode. Which elements these name is left out: the bytes of a box have to be given.
+_IM2COL = frozenset({"im2col", "im2col_no_offs"})
 
 
 def _check_words(c: Context, i: Instr) -> None:
@@ -457,7 +459,7 @@ def mark(
     m.steps += (index.stop - index.start if isinstance(index, slice) else len(index)) // PER_STEP
     access = shadow.writes if writes else shadow.reads
     found = access(index, packed, m.line(f), None, know, asynchronous, strong)
-    if found is not None:
+    if found is not None and m.judges(space, m.line(f), found.line):
         what = "an asynchronous write" if writes else "an asynchronous read"
         raise m.conflict(f, found, what, space)
 
@@ -728,6 +730,7 @@ def _completion(
 
 def _tensor(c: Context, i: Instr) -> Step:
     _check_words(c, i)
+    columns = not _IM2COL.isdisjoint(i.mods)
     loads = _sides(c, i)[1] == "global"
     reduces = i.mods[0] == "reduce"
     op = next((w for w in i.mods if w in ("add", "min", "max", "inc", "dec", "and", "or", "xor")), "")
@@ -739,12 +742,15 @@ def _tensor(c: Context, i: Instr) -> Step:
     coords = [c.source(x, 32) for x in where.coords]
     map_at = address(c, Mem(where.base, where.offset))
     smem = address(c, other)
-    barrier, mask = _completion(c, i, i.operands[2:], counted=loads)
+    rest = [x for x in i.operands[2:] if not (columns and isinstance(x, Vector))]  # without the offsets
+    barrier, mask = _completion(c, i, rest, counted=loads)
 
     def run(f: Fragment, on: Lanes) -> Next:
         m, R = f.warp.machine, f.R
         for lane in np.flatnonzero(on).tolist():
             fields, _ = read_map(m, f, int(map_at(R)[lane]), lane)
+            if columns and fields.rank:
+                raise CannotExecute(m.line(f), i.name, "the elements that a map of im2col mode names")
             if fields.rank not in (rank, 0):
                 raise m.undefined(
                     f, f"a map of rank {fields.rank} in a copy of {rank} dimensions", _SECTION, lane

@@ -77,7 +77,8 @@ class Launch:
     lead to bytes that nobody looks at, instead of being undefined behaviour. ``dependent``: the grid before
     may still run until griddepcontrol.wait: ``all`` accesses to global memory before it are harm, or only
     ``writes`` of asynchronous copies. ``apart``: variables stand apart, and an access to bytes between them
-    is harm (``variable_bounds.py``).
+    is harm (``variable_bounds.py``). ``racing``: lines of which one takes part in a race in global memory
+    that is harm; None: any.
     """
 
     block: tuple[int, int, int] = (32, 1, 1)
@@ -92,6 +93,7 @@ class Launch:
     boundless: bool = False
     dependent: str = ""
     apart: bool = False
+    racing: frozenset[int] | None = None
 
     @property
     def threads(self) -> int:

@@ -281,6 +281,11 @@ class Machine:
         slot = self.clocks.slots[agent]
         return Place(line, slot.block, slot.warp, slot.lane)
 
+    def judges(self, space: str, line: int, other: int = 0) -> bool:
+        """Whether a race of these lines is harm in this launch."""
+        racing = self.launch.racing
+        return space != "global" or racing is None or not racing.isdisjoint((line, other))
+
     def conflict(self, f: Fragment | Place, found: Conflict, what: str, space: str) -> HarmFound:
         where = self.here(f) if isinstance(f, Fragment) else f
         other = self.agent_place(found.agent, found.line)

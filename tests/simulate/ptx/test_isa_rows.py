@@ -13,12 +13,11 @@ from syncverify.simulate.ptx import Kind, Launch, buffer, first_harm, run
 from tests.simulate.ptx.isa_rows import refused
 from tests.simulate.ptx.support import apply, execute, kernel
 
-#: Rows of sm_90a that are refused, by name: sparse products, m8n8k4 of f16, im2col, addresses of 32 bits.
+#: Rows of sm_90a that are refused, by name: sparse products, m8n8k4 of f16, addresses of 32 bits.
 REFUSED = {
-    "mma": 7, "wgmma.mma_async.sp": 10, "cp.async.bulk.tensor": 5,
+    "mma": 7, "wgmma.mma_async.sp": 10,
     "fma": 1, "cvta": 1, "cvta.to": 1,
     "mapa": 1, "getctarank": 1,
-    "cp.reduce.async.bulk.tensor": 1,
 }  # fmt: skip
 
 

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from syncverify.simulate.ptx import AnyMap, Buffer, Kind, Launch, Struct, buffer, run
+import numpy as np
+import pytest
+
+from syncverify.simulate.ptx import (
+    AnyMap,
+    Buffer,
+    CannotExecute,
+    Kind,
+    Launch,
+    Struct,
+    TensorMap,
+    buffer,
+    run,
+)
 from syncverify.simulate.ptx.parameter_uses import pointers
 from syncverify.simulate.ptx.syntax import parse
 from tests.simulate.ptx.support import execute, kernel
@@ -79,6 +92,34 @@ def test_a_map_of_known_bytes_takes_any_rank() -> None:
             params=", .param .align 64 .b8 map[128]", before=MEMORY,
         )  # fmt: skip
         assert (result.harm and result.harm.kind) == kind, result.harm
+
+
+def test_a_copy_in_im2col_mode_writes_the_bytes_of_its_box() -> None:
+    """The offsets say which elements of the tensor these are, and nobody knows the tensor."""
+    text = (
+        COPY.format(bytes=256).replace(".tile.", ".im2col.").replace("[full];\nWAIT", "[full], {%rs1};\nWAIT")
+    )
+    given: dict[str, Any] = {"block": 1, "params": ", .param .align 64 .b8 map[128]", "before": MEMORY}
+    assert execute(text, buffer(np.zeros(1)), AnyMap(256), **given).harm is None
+    whole = TensorMap(buffer(np.zeros((8, 8, 8), np.float32)), (8, 8, 8), (32, 256), (4, 4, 4))
+    with pytest.raises(CannotExecute, match="im2col"):
+        execute(text, buffer(np.zeros(1)), whole, **given)
+
+
+@pytest.mark.parametrize(
+    "race",
+    [
+        "st.global.u32 [%rd1], %r1;",  # lanes of one store
+        "@%p1 st.global.u32 [%rd1], %r1;",  # warps
+        "@%p1 red.global.add.u32 [%rd1], 1; ld.global.u32 %r2, [%rd1];",
+    ],
+)
+def test_races_in_global_memory_are_harm_at_the_lines_that_are_asked_about(race: str) -> None:
+    body = f"and.b32 %r3, %r1, 31; setp.eq.u32 %p1, %r3, 0;\n{race}\n"
+    at = kernel(body).splitlines().index(race) + 1
+    for racing, harm in ((None, True), (frozenset({at}), True), (frozenset({at + 9}), False)):
+        result = execute(body, buffer(np.zeros(1, np.uint32)), block=64, racing=racing)
+        assert (result.harm is not None) == harm, (racing, result.harm)
 
 
 def test_variables_that_nobody_names_have_no_bytes() -> None:

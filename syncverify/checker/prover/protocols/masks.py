@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from syncverify.checker.kernel.hops import Graph, Half, Step
 from syncverify.checker.kernel.linear import ZERO, Term
-from syncverify.checker.prover.protocols.sizes import Sample, executed, value
+from syncverify.checker.prover.protocols.sizes import Sample, column, executed
 
 Column = tuple[int, ...]
 
@@ -32,7 +32,7 @@ class Masks:
         known = self.numbers.get(t)
         if known is None:
             known = self.numbers[t] = len(self.columns)
-            self.columns.append(tuple(value(t, e) for e in self.samples))
+            self.columns.append(tuple(column(t, self.samples)))
         return known
 
     def column(self, t: Term) -> Column:

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
+from itertools import takewhile
 from math import gcd, lcm
 
 from syncverify.checker.kernel.linear import Atom, Sum, Term
 
 #: Pivots by the largest coefficient; afterwards by the smallest index, which cannot cycle.
 GREEDY, MOST = 60, 300
-#: Points that are kept, the latest first: numerators by atom, and their denominator.
-POINTS: deque[tuple[dict[Atom, int], int]] = deque(maxlen=12)
+#: Numerators by atom, and their denominator.
+Point = tuple[dict[Atom, int], int]
+#: Points that are kept, the latest first.
+POINTS: deque[Point] = deque(maxlen=12)
 
 
 def solution(columns: Sequence[Sequence[int]], right: Sequence[int]) -> dict[int, Fraction] | None:
@@ -32,11 +36,10 @@ def solved(
     """The same, and where there is no solution the last row of costs: no column has a positive one."""
     rows, n = len(right), len(columns)
     table: list[list[int]] = []
-    for r in range(rows):
-        row = [c[r] for c in columns] + [right[r]]
+    for row in map(list, zip(*columns, right, strict=True)):
         table.append([-x for x in row] if row[-1] < 0 else row)
     scale = [1] * rows  # row r represents table[r] / scale[r]
-    goal = [sum(table[r][j] for r in range(rows)) for j in range(n + 1)]
+    goal = list(map(sum, zip(*table, strict=True))) or [0] * (n + 1)
     basis = [-1] * rows
     for turn in range(MOST):
         if goal[-1] == 0:
@@ -50,8 +53,8 @@ def solved(
         _pivot(table, scale, r, j)
         f, p = goal[j], table[r][j]
         goal = [x * p - f * y for x, y in zip(goal, table[r], strict=True)]
-        g = gcd(*goal) or 1
-        goal = [x // g for x in goal]
+        g = gcd(*goal)
+        goal = goal if g < 2 else [x // g for x in goal]
         basis[r] = j
     if goal[-1] != 0:
         return None, None
@@ -92,61 +95,137 @@ def _pivot(table: list[list[int]], scale: list[int], r: int, j: int) -> None:
         scale[q] = scale[q] * p // g
 
 
-def _strongest(premises: Sequence[Term]) -> dict[int, Term]:
-    """By number, the premises that no other one with the same atoms implies."""
-    least: dict[frozenset[tuple[Atom, int]], int] = {}
+#: A premise with its number, and its atoms as bits: 2 i and 2 i + 1 for the signs of atom i.
+_Signed = tuple[int, Term, int]
+
+
+@dataclass(slots=True)
+class _Strongest:
+    """Premises that no other one with the same atoms implies, by these atoms. ``met``: points that meet them
+    all; ``newest``: the last point that was looked at.
+    """
+
+    least: dict[frozenset[tuple[Atom, int]], _Signed] = field(default_factory=dict)
+    bits: dict[Atom, int] = field(default_factory=dict)
+    met: list[Point] = field(default_factory=list)
+    newest: Point | None = None
+
+    def take(self, i: int, h: Term) -> None:
+        """Takes note of premise ``i``."""
+        if not h.parts and h.const >= 0:
+            return
+        key = frozenset(h.parts.items())
+        known = self.least.get(key)
+        if known is None:
+            signs = 0
+            for a, k in h.parts.items():
+                signs |= (1 if k > 0 else 2) << self.bits.setdefault(a, 2 * len(self.bits))
+            self.least[key] = (i, h, signs)
+        elif h.const < known[1].const:
+            self.least[key] = (i, h, known[2])
+
+    def and_one(self, i: int, h: Term) -> _Strongest:
+        """The same with one more."""
+        found = _Strongest(dict(self.least), dict(self.bits))
+        found.take(i, h)
+        return found
+
+    def balanced(self) -> tuple[list[_Signed], list[list[_Signed]]]:
+        """Those that a sum without atoms may use: each of their atoms has both signs among them. And the
+        others, in the order in which they lack that.
+        """
+        some, gone = list(self.least.values()), list[list[_Signed]]()
+        low = (1 << 2 * len(self.bits)) // 3  # of each atom, the bit of one sign
+        while True:
+            had = 0
+            for _, _, signs in some:
+                had |= signs
+            lone = had & ~((had & low) << 1 | had >> 1 & low)
+            if not lone:
+                return some, gone
+            gone.append([x for x in some if x[2] & lone])
+            some = [x for x in some if not x[2] & lone]
+
+    def are_met(self, last: Term | None) -> bool:
+        """Whether a point that is kept meets all of them, and the last one."""
+        newest, self.newest = self.newest, POINTS[0] if POINTS else None
+        if self.newest is not newest:
+            every = [h for _, h, _ in self.least.values()][::-1]  # what was added last is met by the fewest
+            fresh = takewhile(lambda point: point is not newest, POINTS)
+            self.met = [*(x for x in fresh if meets(x, every)), *self.met][: POINTS.maxlen]
+        return any(last is None or meets(point, [last]) for point in self.met)
+
+
+def meets(point: Point, some: Sequence[Term]) -> bool:
+    """Whether a point meets constraints; not where it has no number for one of their atoms."""
+    numbers, whole = point
+    try:
+        for h in some:
+            if h.const * whole + sum([k * numbers[a] for a, k in h.parts.items()]) < 0:
+                return False
+    except KeyError:
+        return False
+    return True
+
+
+def widened(point: Point, gone: Sequence[Sequence[_Signed]]) -> Point:
+    """The point with numbers for all other atoms, so that it meets the premises that are ``gone``, too.
+
+    Each of the last ones has an atom of one sign among them and those that the point meets: it may be as
+    large as needed.
+    """
+    numbers, whole = dict(point[0]), point[1]
+    for some in reversed(gone):
+        signs: dict[Atom, set[bool]] = {}
+        for _, h, _ in some:
+            for a, k in h.parts.items():
+                if a not in numbers:
+                    signs.setdefault(a, set()).add(k > 0)
+        lone = {a: k.pop() for a, k in signs.items() if len(k) == 1}
+        numbers |= dict.fromkeys(signs, 0)
+        most = 0
+        for _, h, _ in some:
+            most = max(most, -h.const * whole - sum([k * numbers[a] for a, k in h.parts.items()]))
+        for a, up in lone.items():
+            numbers[a] = most if up else -most
+    return numbers, whole
+
+
+@lru_cache(maxsize=2_000)
+def _strongest(premises: tuple[Term, ...]) -> _Strongest:
+    found = _Strongest()
     for i, h in enumerate(premises):
-        if h.parts or h.const < 0:
-            key = frozenset(h.parts.items())
-            if key not in least or h.const < premises[least[key]].const:
-                least[key] = i
-    return {i: premises[i] for i in least.values()}
-
-
-def _balanced(some: dict[int, Term]) -> dict[int, Term]:
-    """The premises that a sum without atoms may use: each of their atoms has both signs among them."""
-    users: dict[tuple[Atom, bool], set[int]] = {}
-    for i, h in some.items():
-        for a, k in h.parts.items():
-            users.setdefault((a, k > 0), set()).add(i)
-    gone: set[int] = set()
-    lone = [x for x in users if (x[0], not x[1]) not in users]
-    while lone:
-        for i in users[lone.pop()] - gone:
-            gone.add(i)
-            for a, k in some[i].parts.items():
-                here = users[a, k > 0]
-                here.discard(i)
-                if not here and users.get((a, k < 0)):
-                    lone.append((a, k < 0))
-    return {i: h for i, h in some.items() if i not in gone} if gone else some
+        found.take(i, h)
+    return found
 
 
 @lru_cache(maxsize=200_000)
-def _refuted(premises: tuple[Term, ...]) -> tuple[tuple[int, Fraction], ...] | None:
-    """Multipliers by which the premises add up to -1."""
-    some = _balanced(_strongest(premises))
-    if all(h.const >= 0 for h in some.values()) or _met(some):
+def _refuted(premises: tuple[Term, ...], last: Term | None = None) -> tuple[tuple[int, Fraction], ...] | None:
+    """Multipliers by which the premises, and the last one if there is one, add up to -1."""
+    known = _strongest(premises)
+    if known.are_met(last):
+        return None
+    some, gone = (known if last is None else known.and_one(len(premises), last)).balanced()
+    if all(h.const >= 0 for _, h, _ in some):
         return None
     atoms: dict[Atom, int] = {}
-    for h in some.values():
+    for _, h, _ in some:
         for a in h.parts:
             atoms.setdefault(a, len(atoms))
     columns: list[tuple[int, ...]] = []
-    for h in some.values():
+    for _, h, _ in some:
         column = [0] * (len(atoms) + 1)
         for a, k in h.parts.items():
             column[atoms[a]] = k
         column[-1] = h.const
         columns.append(tuple(column))
-    who = list(some)
     found, costs = _of_numbers(tuple(columns))
     if found is None:
         point = None if costs is None else point_of(columns, costs)
         if point is not None:
-            POINTS.appendleft((dict(zip(atoms, point[0], strict=True)), point[1]))
+            POINTS.appendleft(widened((dict(zip(atoms, point[0], strict=True)), point[1]), gone))
         return None
-    return tuple((who[i], m) for i, m in found.items())
+    return tuple((some[i][0], m) for i, m in found.items())
 
 
 @lru_cache(maxsize=50_000)
@@ -157,20 +236,6 @@ def _of_numbers(
     premises differ in names alone.
     """
     return solved(columns, [0] * (len(columns[0]) - 1) + [-1])
-
-
-def _met(some: Mapping[int, Term]) -> bool:
-    """Whether a point that is kept meets the premises; the last of them, which is asked for, first."""
-    for point, whole in POINTS:
-        try:
-            for h in reversed(list(some.values())):
-                if h.const * whole + sum([k * point[a] for a, k in h.parts.items()]) < 0:
-                    break
-            else:
-                return True
-        except KeyError:
-            continue
-    return False
 
 
 def point_of(columns: Sequence[Sequence[int]], costs: Sequence[int]) -> tuple[list[int], int] | None:
@@ -223,7 +288,7 @@ def shown(premises: Sequence[Term], goal: Term) -> tuple[Sum, bool] | None:
     for i, h in enumerate(premises):
         if h.const <= goal.const and h.parts == goal.parts:
             return Sum(1, ((i, 1),)), False
-    found = _refuted((*premises, -goal - 1))
+    found = _refuted(tuple(premises), -goal - 1)
     if found is None:
         return None
     k = len(premises)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from syncverify.base.diagnostics import Policy
@@ -14,7 +14,7 @@ from syncverify.checker.kernel.hops import Graph
 from syncverify.checker.kernel.linear import ZERO, RejectedError, Term, var
 from syncverify.checker.kernel.obligations import Owed, impossible, owed
 from syncverify.checker.kernel.proof import Proof
-from syncverify.checker.kernel.protocol import Protocol, malformed
+from syncverify.checker.kernel.protocol import Kind, N, Protocol, U, malformed
 from syncverify.checker.kernel.ranks import Around, growing
 from syncverify.checker.kernel.trees import Congruent, Instance, Leaf, Monotone, Tree, check
 from syncverify.checker.prover.protocols import accounts
@@ -22,10 +22,14 @@ from syncverify.checker.prover.protocols.alike import Alike
 from syncverify.checker.prover.protocols.claims import NotFoundError, claims
 from syncverify.checker.prover.protocols.rank_search import ranks, requests
 from syncverify.checker.prover.protocols.search import Search
-from syncverify.checker.prover.protocols.sizes import all_events
+from syncverify.checker.prover.protocols.sizes import Sample, all_events, samples, value
 
 #: Samples that a search begins with, and seeds that are tried.
 MANY, SEEDS = 14, (1, 2, 3)
+#: Sizes, in parts of four, in which phases are looked at.
+FEW = 2
+#: The counters (u, n) of the events of each site.
+Events = Sequence[Sequence[tuple[int, int]]]
 #: Slots that rings are taken to have at least, where they have more.
 FEW_SLOTS = 2
 #: Obligations that have a tree only with as many slots as there are, until they are all taken so at first.
@@ -239,6 +243,28 @@ def carried(proof: Proof, p: Protocol, policy: Policy) -> Proof:
         if found is not None:
             trees[key] = found
     return replace(proof, trees=trees)
+
+
+def waits_for_phases(p: Protocol, shift: Mapping[int, int]) -> bool:
+    """Whether somebody waits for each phase that a further arrival follows, as small sizes show it.
+
+    Strict mode asks it of each arrival (K14). The kernel asks that phases follow each other, which the order
+    of one thread shows, too.
+    """
+    g = Graph(p, shift, Policy.STRICT)
+    sizes = samples(p, random.Random(1), FEW)
+    for e, events in zip(sizes, all_events(p, sizes), strict=True):
+
+        def turns(ring: str, kind: Kind, e: Sample = e, events: Events = events) -> set[int]:
+            each = ((g.turn(i, U, N), u, n) for i in g.of(ring, (kind,)) for u, n in events[i])
+            return {value(t, {**e, "u": u, "n": n}) for t, u, n in each}
+
+        for ring in (x for x, r in p.rings.items() if not r.named):
+            depth = value(p.rings[ring].depth, e)
+            before = {t - depth for t in turns(ring, Kind.ARRIVE)}
+            if any(t >= 0 for t in before - turns(ring, Kind.WAIT)):
+                return False
+    return bool(sizes)
 
 
 def _without_bytes(key: str) -> str:

@@ -440,7 +440,7 @@ def _filled(claim: Claim) -> Claim:
     headers: list[Header] = []
     for h in claim.headers:
         every = {r: dict(h.forms.get(r, {})) for r in residues}
-        for s in {s for forms in h.forms.values() for s in forms}:
+        for s in dict.fromkeys(s for forms in h.forms.values() for s in forms):
             table = tables.get(s)
             for r in residues:
                 old = every[r].get(s)
@@ -528,7 +528,7 @@ def _whole_tables(claim: Claim) -> list[dict[tuple[int, int], int]]:
     """The numbers by residue of registers that hold several, and of which all are known."""
     out = []
     for h in claim.headers:
-        for s in {s for forms in h.forms.values() for s in forms}:
+        for s in dict.fromkeys(s for forms in h.forms.values() for s in forms):
             table = {r: forms[s] for r, forms in h.forms.items() if s in forms}
             plain = all(f.shape() == "sum" and not f.parts for f in table.values())
             if plain and len(table) == claim.steps * claim.tiles and len(set(table.values())) > 1:

@@ -42,6 +42,7 @@ from syncverify.checker.prover.protocols.pruning import pruned
 from syncverify.checker.prover.protocols.sizes import (
     Plan,
     Sample,
+    column,
     holds,
     samples,
     shape,
@@ -201,20 +202,31 @@ class Search:
         self, f: str, pairs: list[tuple[Term, Term]], now: list[Term], have: set[object], wraps: list[Wrap]
     ) -> None:
         signs = {(x, k > 0) for h in now for x, k in h.parts.items()}
-        between = {x for pair in pairs for x in pair}
+        number = {x: i for i, x in enumerate({x: None for pair in pairs for x in pair})}
+        above, below = [0] * len(number), [0] * len(number)  # which arguments are known to be so, as bits
+
+        def known(i: int, k: int) -> None:
+            above[i] |= 1 << k
+            below[k] |= 1 << i
+
+        for _, a, b in (x for x in have if isinstance(x, tuple) and x[0] == f):
+            if a in number and b in number:
+                known(number[a], number[b])
         for a, b in pairs:
             up = b - a
             if not up.parts and up.const < 0:
                 continue
-            if any((f, a, x) in have and (f, x, b) in have for x in between):
+            i, k = number[a], number[b]
+            if above[i] & below[k]:
                 continue  # a sum of the two says so
             # a sum has each name from some premise, and with its sign
-            if (f, a, b) in have or not signs.issuperset((x, k > 0) for x, k in up.parts.items()):
+            if above[i] >> k & 1 or not signs.issuperset((x, m > 0) for x, m in up.parts.items()):
                 continue
             by = shown(now, up)
             if by is None or by[1]:
                 continue
             have.add((f, a, b))
+            known(i, k)
             wraps.append(_monotone(f, a, b, by[0]))
             now.append(apply(f, b) - apply(f, a))
             signs |= {(x, k > 0) for x, k in now[-1].parts.items()}
@@ -750,8 +762,8 @@ def _placed(by: Sum, places: Sequence[int]) -> Sum:
 
 def _rising(arguments: Sequence[Term], some: Sequence[Sample]) -> list[tuple[Term, Term]]:
     """Pairs of which the first may be at most the second, as it is in all samples; the nearest first."""
-    columns = {a: [value(a, e) for e in some] for a in arguments}
-    far = {a: sum(column) for a, column in columns.items()}
+    columns = {a: column(a, some) for a in arguments}
+    far = {a: sum(values) for a, values in columns.items()}
     found = [
         (a, b)
         for a in arguments

@@ -55,6 +55,14 @@ def value(t: Term, e: Sample) -> int:
     return compiled(t)(e) if t.parts else t.const
 
 
+def column(t: Term, some: Sequence[Sample]) -> list[int]:
+    """The value of a term in each of some samples."""
+    if not t.parts:
+        return [t.const] * len(some)
+    of = compiled(t)
+    return [of(e) for e in some]
+
+
 def holds(constraints: Iterable[Term], e: Sample) -> bool:
     for c in constraints:
         if (compiled(c)(e) if c.parts else c.const) < 0:
@@ -114,10 +122,11 @@ class Plan:
         """The first values of all counters that meet the constraints; others are 0."""
         found: list[Sample] = []
         levels = self.levels
+        env: Sample = {"u": 0, "n": 0, "u'": 0, "n'": 0, "j": 0, **e}
 
-        def extend(k: int, env: Sample) -> None:
+        def extend(k: int) -> None:
             if k == len(levels):
-                found.append({"u": 0, "n": 0, "u'": 0, "n'": 0, "j": 0, **env})
+                found.append(env.copy())
                 return
             level = levels[k]
             v = level.name
@@ -128,13 +137,16 @@ class Plan:
                 high = min(high, t(env) // c)
             for x in range(low, high + 1):
                 env[v] = x
-                if all(c(env) >= 0 for c in level.rest):
-                    extend(k + 1, env)
+                for rest in level.rest:
+                    if rest(env) < 0:
+                        break
+                else:
+                    extend(k + 1)
                 if len(found) > MOST_SOLUTIONS:
                     break
-            env.pop(v, None)
+            env[v] = e.get(v, 0)
 
-        extend(0, dict(e))
+        extend(0)
         return found
 
 

@@ -21,7 +21,7 @@ from syncverify.checker.kernel.protocol import Protocol
 from syncverify.checker.open_launches import starts, symbols
 from syncverify.checker.prover.parametric.concrete_checks import Problem
 from syncverify.checker.prover.protocols import NotFoundError, prove
-from syncverify.checker.prover.protocols.prove import Proved, carried
+from syncverify.checker.prover.protocols.prove import Proved, carried, waits_for_phases
 from syncverify.checker.prover.protocols.readings import Reading, protocol_of
 from syncverify.checker.prover.protocols.registers import Sampler
 from syncverify.checker.prover.protocols.words import invariants
@@ -197,7 +197,7 @@ def _strictly(x: Shown) -> bool:
         proof = carried(x.proof, p, Policy.STRICT)
     except (RejectedError, LookupError):  # the protocols have other sites
         return False
-    return isinstance(accept(p, proof, Policy.STRICT), Accepted)
+    return isinstance(accept(p, proof, Policy.STRICT), Accepted) and waits_for_phases(p, proof.shift)
 
 
 def met_by_sizes(p: Protocol, names: Mapping[int, str]) -> tuple[int, Parts] | None:

@@ -124,3 +124,19 @@ def test_a_kept_point_changes_no_answer() -> None:
     assert multipliers.POINTS
     multipliers._refuted.cache_clear()
     assert [shown(*x) for x in asked] == first
+
+
+def test_a_kept_point_meets_all_premises_that_were_asked_of() -> None:
+    """Those too that no sum can use: their atoms get numbers that are large enough."""
+    draw, kept = random.Random(5), 0
+    for _ in range(300):
+        premises = [
+            Term({x: draw.choice((-3, -1, 1, 2)) for x in draw.sample("abcde", draw.randint(1, 3))}, const)
+            for const in (draw.randint(-4, 4) for _ in range(draw.randint(2, 9)))
+        ]
+        multipliers.POINTS.clear()
+        multipliers._refuted.cache_clear()
+        if absurd(premises) is None and multipliers.POINTS:
+            kept += 1
+            assert multipliers.meets(multipliers.POINTS[0], premises)
+    assert kept > 20
