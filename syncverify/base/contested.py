@@ -94,6 +94,12 @@ _ROWS = (
         "releases what was fenced; an assumption of the report",
         "releases what came before the signalling thread's own fence",
     ),
+    (
+        "K27",
+        "lanes of a warp that come to shfl, vote, match or redux at two lines",
+        "they meet by the same qualifiers and mask; what they bring is followed where it is only stored",
+        "the same",
+    ),
 )
 
 #: Every contested point by id.

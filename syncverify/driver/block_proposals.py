@@ -72,10 +72,9 @@ def written(block: Sequence[int]) -> str:
 
 def with_note(task: Task, report: KernelReport, found: Sequence[Tried]) -> KernelReport:
     """An undecided report of a kernel without a block, with a note on the usual ones that were tried."""
-    shown = list(_until_proved(found))
-    if not shown:
+    if not found:
         return report
-    return replace(report, diagnostics=(*report.diagnostics, _note(task, shown)))
+    return replace(report, diagnostics=(*report.diagnostics, _note(task, found)))
 
 
 def tried(task: Task, scope: ScopeKind, blocks: Iterable[Block]) -> Iterator[Tried]:
@@ -84,17 +83,22 @@ def tried(task: Task, scope: ScopeKind, blocks: Iterable[Block]) -> Iterator[Tri
     It takes accesses to stay inside shared memory. Where the facts give its bytes, the search comes ahead, as
     it does for a block that they give: it refutes an access behind them.
     """
-    k = task.kernel
-    soon = k.facts.dynamic_smem is None
+    soon = task.kernel.facts.dynamic_smem is None
     proved = False
     for block in blocks:
-        x, y, z = (*block, 1, 1)[:3]
-        facts = replace(k.facts, block=(x, y, z), threads=None, _cache={})
-        boxes = None if k.boxes is None else InferredBoxes()
-        fresh = replace(k.launched(facts), boxes=boxes)
-        *_, found = reports_of(Task(fresh, task.granted, usual=soon, places_first=soon and proved), scope)
+        found = _report(task, scope, block, usual=soon, places_first=soon and proved)
         proved = proved or found.verdict is Verdict.PROVED
         yield Tried(block, found)
+
+
+def _report(task: Task, scope: ScopeKind, block: Block, **how: bool) -> KernelReport:
+    """What a check says of one block; ``how``: what comes first (``Task``)."""
+    k = task.kernel
+    x, y, z = (*block, 1, 1)[:3]
+    facts = replace(k.facts, block=(x, y, z), threads=None, _cache={})
+    boxes = None if k.boxes is None else InferredBoxes()
+    *_, found = reports_of(Task(replace(k.launched(facts), boxes=boxes), task.granted, **how), scope)
+    return found
 
 
 def asked_blocks(task: Task) -> tuple[Block, ...]:
@@ -106,14 +110,27 @@ def asked_blocks(task: Task) -> tuple[Block, ...]:
 
 def room(task: Task) -> int:
     """Threads that have an element each in the largest shared array, at most."""
+    return max(array_sizes(task).values(), default=0) // narrowest_shared(task.kernel.function)
+
+
+def array_sizes(task: Task) -> dict[str, int]:
+    """The bytes of each shared array."""
     k = task.kernel
-    sizes = [end - start for start, end, _ in layout(k.module, k.function, None).names]
-    return max(sizes, default=0) // narrowest_shared(k.function)
+    return {name: end - start for start, end, name in layout(k.module, k.function, None).names}
 
 
 def usual(task: Task, scope: ScopeKind) -> Iterator[Tried]:
     """What a check says of each usual block in turn, as far as the budget goes."""
     return _within_budget(task, scope, asked_blocks(task))
+
+
+def by_places(task: Task, scope: ScopeKind, blocks: Iterable[Block]) -> Iterator[Tried]:
+    """What proofs by places alone say of blocks for which the budget does not reach: each takes a moment.
+
+    Where the facts give the bytes of dynamic shared memory, such a proof says too little, and none is tried.
+    """
+    if task.kernel.facts.dynamic_smem is None:
+        yield from (Tried(b, _report(task, scope, b, places_alone=True)) for b in blocks)
 
 
 def of_few_threads(task: Task, scope: ScopeKind) -> Iterator[Tried]:
@@ -129,32 +146,25 @@ def _within_budget(task: Task, scope: ScopeKind, blocks: Iterable[Block]) -> Ite
         return
 
 
-def _until_proved(found: Iterable[Tried]) -> Iterator[Tried]:
-    for t in found:
-        yield t
-        if t.report.verdict is Verdict.PROVED:
-            return
-
-
 def _note(task: Task, found: Sequence[Tried]) -> Diagnostic:
     k = task.kernel
-    last = found[-1]
+    first = next((t for t in found if t.report.verdict is Verdict.PROVED), None)
     under = f"under [kernel.{base_name(k.function.name)}] in {k.facts.file or default_path(k.module.path)}"
-    if last.report.verdict is Verdict.PROVED:
-        rests = "; ".join(last.report.assumptions)
-        text = f"with block = {written(last.block)} the kernel is proved"
+    if first is not None:
+        rests = "; ".join(first.report.assumptions)
+        text = f"with block = {written(first.block)} the kernel is proved"
         text += f" (assumed then: {rests})" if rests else ""
-        text += _others(found, last)
-        fix = f"if it is launched so, write block = {written(last.block)} {under}"
+        text += _others(found, first)
+        fix = f"if it is launched so, write block = {written(first.block)} {under}"
         return Diagnostic(RULE, Severity.NOTE, text, k.span, fix=fix)
     failed = [(t, t.error) for t in found if t.error is not None]
     if not failed:
         text = f"usual blocks give no verdict either: {'; '.join(t.text for t in found)}"
         return Diagnostic(RULE, Severity.NOTE, text, k.span)
     # A block that is too large for the kernel's buffers says the least.
-    first, error = min(failed, key=lambda x: x[0].outside)
-    text = f"with block = {written(first.block)} the check finds {error.rule}: {error.message}"
-    text += _others(found, first)
+    least, error = min(failed, key=lambda x: x[0].outside)
+    text = f"with block = {written(least.block)} the check finds {error.rule}: {error.message}"
+    text += _others(found, least)
     fix = f"write the block of the launch {under}: block = [...]"
     return Diagnostic(RULE, Severity.WARNING, text, error.span, fix=fix)
 
@@ -167,7 +177,9 @@ def _others(found: Sequence[Tried], shown: Tried) -> str:
 __all__ = [
     "RULE",
     "Tried",
+    "array_sizes",
     "asked_blocks",
+    "by_places",
     "of_few_threads",
     "room",
     "tried",

@@ -9,9 +9,10 @@ one row is asked, too, and all have to agree.
 Where nothing bounds a block, usual ones are asked in the same way. There are many more that a kernel may be
 launched with, so more is demanded. A block that does not fit is put aside only if it has more threads than
 the largest array has elements, or no more than one that is proved, or if fewer rows of its length fit, where
-rows overlap. Else an index that is wrong by one would be proved for blocks of half the size. A refutation
-rests on a race of the same two lines in all of them. Where that is one statement, which writes a place twice,
-blocks of few threads are asked, too: if the largest in which none does is proved, it may be meant.
+rows overlap. Else an index that is wrong by one would be proved for blocks of half the size. Those that the
+budget does not reach are asked by places alone. A refutation rests on a race of the same two lines in all of
+them. Where that is one statement, which writes a place twice, blocks of few threads are asked, too: if the
+largest in which none does is proved, it may be meant.
 
 See docs/decisions/block-size-from-a-bound.md.
 """
@@ -26,7 +27,9 @@ from syncverify.base.diagnostics import Diagnostic, KernelReport, ScopeKind, Ver
 from syncverify.base.reason import Cause, Reason, causes_of
 from syncverify.driver.block_proposals import (
     Tried,
+    array_sizes,
     asked_blocks,
+    by_places,
     of_few_threads,
     room,
     tried,
@@ -35,6 +38,7 @@ from syncverify.driver.block_proposals import (
     written,
 )
 from syncverify.driver.ptx_check import Task, reports_of
+from syncverify.frontends.ptx.analysis.strided_stores import as_large_as_stores_allow
 from syncverify.frontends.ptx.launch.usual_blocks import (
     asks_extents,
     blocks_in_words,
@@ -46,7 +50,9 @@ from syncverify.frontends.ptx.launch.usual_blocks import (
 #: What blocks that nothing gives are refuted by: races, and part of a warp at what the whole one executes.
 _PART_OF_WARP = "SV303"
 _ALIKE = frozenset({"SV110", "SV111", "SV112", _PART_OF_WARP})
-#: As many blocks, at least, are asked for a refutation, or for a proof where the budget does not reach.
+#: What shows that a block is too large: accesses behind an array, and places that are written twice.
+_NO_ROOM = frozenset({"SV112", "SV114"})
+#: As many blocks, at least, are asked for a refutation, or where one does not fit that is larger.
 _SEVERAL = 2
 
 
@@ -77,21 +83,25 @@ def _of_usual_blocks(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
     found: list[Tried] = []
     for t in usual(task, scope):
         found.append(t)
+        if len(t.block) > 1 and _decides(task, t, found):
+            break  # others decide nothing, unless they agree
         said = _verdicts([x for x in found if _may_be_meant(x)])
         if Verdict.PROVED in said and len(said) > 1:
             break  # no other block makes them agree, and the note has its block
+    if _verdicts([t for t in found if _may_be_meant(t)]) == {Verdict.PROVED}:
+        found += by_places(task, scope, asked_blocks(task)[len(found) :])
     meant = [t for t in found if _may_be_meant(t)]
     apart = reads_thread_numbers(task.kernel.function)  # else one thread alone may be meant
     if _all_proved(task, found, meant):
         yield _with_blocks(meant)
         return
-    if apart and _one_race(meant):
+    if apart and _one_race(task, meant):
         fewer = _of_fewer_threads(task, scope, meant)
         if fewer is None or fewer.report.verdict is not Verdict.PROVED:
             yield _with_blocks(meant)
             return
         found.append(fewer)
-    filling = next((t for t in meant if _fills(task, t)), None)
+    filling = next((t for t in meant if _decides(task, t, found)), None)
     if filling is not None:
         why = "it fills an array, and the kernel asks for no number of threads"
         yield _in_all([filling], f"block = {_either([filling])}: {why}")
@@ -119,26 +129,39 @@ def _may_be_meant(t: Tried) -> bool:
 
 
 def _all_proved(task: Task, found: Sequence[Tried], meant: Sequence[Tried]) -> bool:
-    """Whether each block that may be meant is proved, and the others are too large for the arrays or no
-    larger than these. Where the budget did not reach for all, there are several."""
+    """Whether each usual block was asked, each that may be meant is proved, and the others are too large for
+    the arrays or no larger than these."""
     if _verdicts(meant) != {Verdict.PROVED} or any(_says_less(t, meant[0]) for t in meant):
         return False
     if any(len(t.block) > 1 for t in meant) and all(prod(t.block[1:]) == 1 for t in meant):
         return False  # the text reads rows, and a block with one says nothing of them
-    if len(meant) < _SEVERAL and len(found) < len(asked_blocks(task)):
+    if len(found) < len(asked_blocks(task)):
         return False
     return all(t in meant or _aside(t, meant, room(task)) for t in found)
 
 
-def _fills(task: Task, t: Tried) -> bool:
-    """Whether a block of one row is proved and has as many threads as the largest array has elements, where
-    the text is written for one number of threads: it asks for none.
+def _decides(task: Task, t: Tried, found: Sequence[Tried]) -> bool:
+    """Whether a block is proved that has an element of the largest array for each thread, or as many threads
+    as stores leave room for, where the text is written for one number of threads: it asks for none.
 
     Threads that meet at mbarriers have roles, and an array that copies fill says nothing of their number.
     """
-    filled = len(t.block) == 1 and prod(t.block) == room(task) and t.report.verdict is Verdict.PROVED
     function = task.kernel.function
-    return filled and not asks_extents(function) and not any(i.op == "mbarrier" for i in function.body)
+    if t.report.verdict is not Verdict.PROVED or asks_extents(function):
+        return False
+    if any(i.op == "mbarrier" for i in function.body) or any(_fails_otherwise(x, t) for x in found):
+        return False
+    if len(t.block) == 1 and prod(t.block) == room(task):
+        return True
+    flow = task.kernel.code.program.flow
+    return min(t.block) > 1 and as_large_as_stores_allow(flow, t.sides, array_sizes(task))
+
+
+def _fails_otherwise(t: Tried, filling: Tried) -> bool:
+    """Whether a block with more threads than one that fills an array fails, and not because its threads leave
+    an array or store to one place: a barrier for all warps is lacking there, say."""
+    larger = prod(t.block) > prod(filling.block)
+    return larger and t.error is not None and t.error.rule not in _NO_ROOM
 
 
 def _aside(t: Tried, meant: Sequence[Tried], elements: int) -> bool:
@@ -156,12 +179,19 @@ def _aside(t: Tried, meant: Sequence[Tried], elements: int) -> bool:
     )
 
 
-def _one_race(meant: Sequence[Tried]) -> bool:
-    """Whether all blocks that may be meant, several, are refuted by races of the same two lines."""
+def _one_race(task: Task, meant: Sequence[Tried]) -> bool:
+    """Whether all blocks that may be meant, several, are refuted by races of the same two lines; or each
+    usual block by a race with one of them, whose other access stands at many lines, as loops are unrolled."""
     if len(meant) < _SEVERAL or _verdicts(meant) != {Verdict.REFUTED}:
         return False
     found = [t.error for t in meant if t.error is not None and t.error.rule in _ALIKE]
-    return len(found) == len(meant) and len(set(map(_lines, found))) == 1
+    if len(found) < len(meant):
+        return False
+    each = list(map(_lines, found))
+    if len(set(each)) == 1:
+        return True
+    of_one = len({d.rule for d in found}) == 1 and bool(frozenset.intersection(*each))
+    return of_one and len(meant) == len(asked_blocks(task))
 
 
 def _lines(race: Diagnostic) -> frozenset[int]:

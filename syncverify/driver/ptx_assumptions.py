@@ -10,7 +10,7 @@ from syncverify.base.diagnostics import Diagnostic, Policy, Severity
 from syncverify.base.kernel_names import base_name
 from syncverify.checker.kernel.exact.state import LEFT_ALONE
 from syncverify.frontends.ptx.analysis.block_axes import left_out
-from syncverify.frontends.ptx.analysis.block_places import BlockPlaces, Shared
+from syncverify.frontends.ptx.analysis.block_places import SAMPLES, BlockPlaces, Shared, StoreRows
 from syncverify.frontends.ptx.analysis.branch_bounds import BranchBounds
 from syncverify.frontends.ptx.analysis.collectives import INTEGERS
 from syncverify.frontends.ptx.analysis.counted_blocks import reaches, read_by_the_last, resets, used_counts
@@ -21,8 +21,9 @@ from syncverify.frontends.ptx.analysis.handover_detection import (
     through_one_map,
     written_again,
 )
+from syncverify.frontends.ptx.analysis.store_pairs import Meeting, Orders, meetings
 from syncverify.frontends.ptx.analysis.tile_barriers import TileMeeting
-from syncverify.frontends.ptx.analysis.uniformity import BLOCK, Uniformity
+from syncverify.frontends.ptx.analysis.uniformity import BLOCK, THREADS, Uniformity
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.decode.effects import Beyond
 from syncverify.frontends.ptx.decode.global_access import semantics
@@ -319,10 +320,9 @@ def _before_counts(program: Program, counts: Collection[int]) -> Iterator[tuple[
 
 
 def of_common_places(facts: PtxFacts, program: Program) -> list[str]:
-    """That blocks do not store values of their own to a place that all of them, or all along an axis, store
-    to: which value stays there is not determined, and such stores have no events. Nor where data says, or
-    what a loop leaves behind."""
-    if facts.block is None or facts.grid == (1, 1, 1):
+    """That threads do not store values of their own to a place that others store to: which value stays there
+    is not determined, and such stores have no events. Nor where data says, or what a loop leaves behind."""
+    if facts.block is None:
         return []
     flow, of_cluster = program.flow, program.uniformity(facts.block)
     of_grid = Uniformity(flow, facts.block, program.blocks_in_x, of_grid=True)
@@ -344,10 +344,17 @@ def of_common_places(facts: PtxFacts, program: Program) -> list[str]:
 
     def of_two(k: int, access: Access, stored: Collection[str]) -> Shared:
         """Whether threads of two blocks do, where their numbers say so."""
-        if not of_cluster.read_at(k, stored):
+        if not several or k in last or not of_cluster.read_at(k, stored):
             return Shared.NO
         return places.shared(k, access, stored)
 
+    def of_one(k: int, access: Access, stored: Collection[str]) -> Shared:
+        """Whether two threads of one block do."""
+        if not of_cluster.read_at(k, stored) & THREADS:
+            return Shared.NO
+        return places.shared_by_threads(k, access, stored, in_turn=_in_turn(flow, k))
+
+    several, last, said = facts.grid != (1, 1, 1), _by_the_last(program), set[int]()
     places = _places_of_blocks(facts, program, facts.block)
     for k, access in _global_stores(program):
         if k in followed:
@@ -355,16 +362,77 @@ def of_common_places(facts: PtxFacts, program: Program) -> list[str]:
         i = program.body[k]
         stored = [name for x in access.elements for name in registers(x)]
         place = registers(i.operands[0])
-        sure = by_several(k, stored) or of_an_axis(k, place, stored)
+        sure = several and (by_several(k, stored) or of_an_axis(k, place, stored))
         two = Shared.YES if sure else of_two(k, access, stored)
+        one = of_one(k, access, stored) if two < Shared.YES else Shared.NO
         line = program.module.span(i).line
-        names = ", ".join(sorted(_named(facts, program, program.origins.of(i.operands[0])))) or "a pointer"
-        if two >= Shared.YES:
-            what = f"blocks store values of their own to one place of {names}"
+        names = _stored_through(facts, program, k)
+        if two >= Shared.YES or (one is Shared.YES and two is not Shared.OPEN):
+            who = "blocks" if two >= Shared.YES else "threads of a block"
+            what = f"{who} store values of their own to one place of {names}"
             found.append(f"line {line}: {what}: which stays does not matter")
-        elif two is Shared.OPEN:
-            found.append(f"line {line}: no two blocks store different values to one place of {names}")
-    return list(dict.fromkeys(found))
+        elif Shared.OPEN in (one, two):
+            found.append(f"line {line}: {_NO_TWO} {names}")
+        if max(one, two) is not Shared.NO:
+            said.add(k)
+    pairs = _pairs_that_meet(facts, program, places)
+    more = (_said_of(facts, program, x) for x in pairs if said.isdisjoint((x.first, x.second)))
+    return list(dict.fromkeys((*found, *more)))
+
+
+def _said_of(facts: PtxFacts, program: Program, pair: Meeting) -> str:
+    """The assumption that two stores which meet need."""
+    line, other = (program.module.span(program.body[k]).line for k in (pair.first, pair.second))
+    where = f"{_stored_through(facts, program, pair.first)} (line {other})"
+    who = "blocks" if pair.of_blocks else "threads of a block"
+    what = f"{who} store values of their own to one place of {where}: which stays does not matter"
+    return f"line {line}: {_NO_TWO} {where}" if pair.elected else f"line {line}: {what}"
+
+
+def _stored_through(facts: PtxFacts, program: Program, k: int) -> str:
+    """The names of the pointers that a store goes by."""
+    of = program.origins.of(program.body[k].operands[0])
+    return ", ".join(sorted(_named(facts, program, of))) or "a pointer"
+
+
+#: Where it is open whether threads store values of their own to one place.
+_NO_TWO = "no two threads store different values to one place of"
+
+
+def _pairs_that_meet(facts: PtxFacts, program: Program, places: BlockPlaces) -> list[Meeting]:
+    """The pairs of stores by which different threads store different values to one place in no order."""
+    followed = {} if program.handing is None else program.handing.accesses
+    last, stores = _by_the_last(program), list[tuple[int, list[StoreRows | None]]]()
+    for k, access in _global_stores(program):
+        if k not in followed and k not in last:
+            stores.append((k, places.rows(k, access)))
+    found, orders = dict[tuple[int, int], Meeting](), Orders(program.flow)
+    for n in range(SAMPLES):
+        some = [(k, x) for k, rows in stores if (x := rows[n]) is not None]
+        for pair in meetings(some, orders):
+            found.setdefault((pair.first, pair.second), pair)
+    return list(found.values())
+
+
+def _by_the_last(program: Program) -> frozenset[int]:
+    """The stores of the block alone that counts itself last, behind what that one reads."""
+    flow = program.flow
+    counted = read_by_the_last(flow, used_counts(flow), program.origins)
+    above = flow.controllers() if counted else []
+    return frozenset(
+        k
+        for k, _ in (_global_stores(program) if counted else ())
+        for r, a in counted.items()
+        if above[flow.block_of[r]] <= above[flow.block_of[k]] and reaches(flow, a, k, lambda _: False)
+        if above[flow.block_of[k]] - above[flow.block_of[a]]
+    )
+
+
+def _in_turn(flow: Flow, k: int) -> bool:
+    """Whether turns of a loop around an instruction are ordered by a barrier of the block."""
+    return any(flow.block_of[k] in loop for loop in flow.loops) and Orders(flow).ordered(
+        k, k, by_cluster=False
+    )
 
 
 def stored_by_several(facts: PtxFacts, program: Program) -> int | None:
@@ -379,17 +447,35 @@ def stored_by_several(facts: PtxFacts, program: Program) -> int | None:
         if in_a_loop or semantics(program.body[k]):
             continue
         stored = [n for x in access.elements for n in registers(x)]
-        if places.shared(k, access, stored) is Shared.CERTAINLY:
+        if facts.grid != (1, 1, 1) and places.shared(k, access, stored) is Shared.CERTAINLY:
             return k
+    for pair in _pairs_that_meet(facts, program, places):
+        plain = not any(semantics(program.body[k]) for k in (pair.first, pair.second))
+        if pair.certainly and plain and (pair.of_blocks or not _others_wait(program)):
+            return pair.second
     return None
 
 
+def _others_wait(program: Program) -> bool:
+    """Whether threads of a block may wait for each other by other means than barriers of the block."""
+    waits = {"mbarrier", "elect", "atom", "shfl", "vote", "match", "redux", "activemask"}
+    return bool(program.flags.waits) or any(
+        i.op in waits or (i.op in ("bar", "barrier") and ("warp" in i.mods or len(i.operands) > 1))
+        for i in program.body
+    )
+
+
 def _global_stores(program: Program) -> Iterator[tuple[int, Access]]:
+    """The stores to global memory, by addresses that say so, or that come from parameters alone."""
+    index = {p.name for p in program.function.params}
     for k, i in enumerate(program.body):
         access = (
             decode_place(i) if i.op == "st" and program.flow.block_of[k] in program.flow.reached else None
         )
-        if access is not None and access.space == "global":
+        if access is None or k in program.decoded:
+            continue
+        of = {place.rpartition("+")[0] for place in program.origins.of(access.address)}
+        if access.space == "global" or (access.space == "generic" and of and of <= index):
             yield k, access
 
 

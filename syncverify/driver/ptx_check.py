@@ -140,13 +140,14 @@ def check_module(
 class Task:
     """An entry with its facts, ready to be checked. ``granted``: what is assumed of the facts.
     ``usual``: its block is one of those that are usual, so that a proof by places comes ahead of the long
-    search; ``places_first``: also ahead of all else, which may assume less.
+    search; ``places_first``: also ahead of all else, which may assume less; ``places_alone``: nothing else.
     """
 
     kernel: CheckTask
     granted: tuple[str, ...]
     usual: bool = False
     places_first: bool = False
+    places_alone: bool = False
 
 
 def kernel_task(
@@ -280,7 +281,11 @@ def _ladder(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
     if why is not None:
         yield finished(report_of(task.kernel, undecided(why, task.kernel.span), 0.0))
         return
-    soon = proved_by_places(k) if task.places_first and scope is ScopeKind.ALL else None
+    first = (task.places_first or task.places_alone) and scope is ScopeKind.ALL
+    soon = proved_by_places(k) if first else None
+    if task.places_alone and soon is None:
+        yield finished(report_of(k, undecided("no proof by places", k.span), 0.0))
+        return
     k, report = _with_pointers(*_checked(k)) if soon is None else (k, soon)
     polls = polls_not_followed(k)
     if polls:

@@ -54,7 +54,12 @@ from syncverify.frontends.ptx.analysis.counted_blocks import (
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.exec.tables import layout
 from syncverify.frontends.ptx.launch.facts import VARIABLE
-from syncverify.frontends.ptx.launch.small_sizes import edge_sizes, largest_sizes, small_sizes
+from syncverify.frontends.ptx.launch.small_sizes import (
+    edge_sizes,
+    largest_sizes,
+    powers_of_two,
+    small_sizes,
+)
 from syncverify.frontends.ptx.launch.steering_sizes import lane_conditions, meeting_sizes, steering_sizes
 from syncverify.frontends.ptx.launch.symbolic_launch import open_sizes, open_systems
 from syncverify.frontends.ptx.launch.tensormap_boxes import copies_tensors
@@ -229,16 +234,21 @@ def _outside(k: CheckTask) -> KernelReport | None:
     """A refutation by numbers of what the proof takes for granted: that accesses stay inside.
 
     Where dynamic shared memory has as many bytes as sizes say, an access is held against the most that a
-    block can have, and for a few sizes against what it has. Sizes as data are tried at their largest.
+    block can have, and for a few sizes against what it has. Sizes as data are tried at their largest, and
+    those that nothing bounds at small numbers, where the facts give the bytes.
     """
     own = k.abstraction
     plain = k
     if own.parameters_as_data or own.inside_arrays:
         numbers = replace(own, terms=None, parameters_as_data=False, inside_arrays=False, barriers=True)
         plain = k.abstracted(numbers)
-    data = (own.terms or frozenset()) ^ k.facts.symbols().keys() if own.parameters_as_data else frozenset()
-    largest = largest_sizes(k.facts, {name for name in data if not name.startswith("grid.")})
-    found = (check_at(plain, sizes) for sizes in chain(edge_sizes(k.facts), largest))
+    open_ = (own.terms or frozenset()) ^ k.facts.symbols().keys() if own.parameters_as_data else frozenset()
+    data = {name for name in open_ if not name.startswith("grid.")}
+    p = k.code.compiled
+    placed = p is not None and bool(p.seen.placed_by_sizes) and isinstance(k.facts.dynamic_smem, int)
+    powers = powers_of_two(k.facts, data) if placed else ()
+    tried = chain(edge_sizes(k.facts), largest_sizes(k.facts, data), powers)
+    found = (check_at(plain, sizes) for sizes in tried)
     return next((report for report in found if report.verdict is Verdict.REFUTED), None)
 
 

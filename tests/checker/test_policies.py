@@ -251,6 +251,7 @@ ELSEWHERE = {
     "K23": "frontends/ptx/exec/test_early_exit.py",
     "K25": "frontends/ptx/analysis/test_wgmma_register_hazards.py",
     "K26": "frontends/ptx/analysis/test_fenced_signals.py",
+    "K27": "driver/test_collectives_at_two_lines.py",
 }
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import pytest
 
 from syncverify.api import check
 from syncverify.base.diagnostics import KernelReport, Replayed, Severity, Verdict
+from syncverify.driver import block_proposals, block_shapes
 from syncverify.driver.block_proposals import RULE
 from tests.frontends.ptx.execute_helpers import module_text
 
@@ -189,3 +192,80 @@ def test_a_block_of_few_threads_may_be_meant(wait: str, verdict: str) -> None:
     assert found.verdict == verdict
     note = any("with block = [16] the kernel is proved" in d.message for d in found.diagnostics)
     assert note == (verdict == "unknown")
+
+
+@pytest.mark.parametrize(
+    ("places", "said"),
+    [
+        ("mov.u32 %r9, %r1;", "block = 256, 128, 512, 1024, 64 or 32: usual"),
+        # threads from 512 on write the places of the first ones
+        (
+            "mov.u32 %r9, %r1; and.b32 %r1, %r1, 511;",
+            "[512] (proved), [1024] (unknown), ",
+        ),
+    ],
+)
+def test_blocks_behind_the_end_of_the_budget_are_asked_by_places(
+    monkeypatch: pytest.MonkeyPatch, places: str, said: str
+) -> None:
+    asked = block_proposals.usual
+    monkeypatch.setattr(block_shapes, "usual", lambda *of: islice(asked(*of), 2))
+    found = _report("bar.sync 0;", row=places, value="%r9")
+    assert (found.verdict is Verdict.PROVED) is ("and" not in places)
+    assert any(said in x for x in (*found.assumptions, *(d.message for d in found.diagnostics)))
+
+
+#: A transposition of tiles of 32 x 32 by 32 x 8 threads: four stores, ``STEP`` bytes apart.
+TILE = """
+    .shared .align 4 .b8 tile[4224];
+    ld.param.u64 %rd1, [k_out];
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, %tid.y;
+    mov.u32 %r3, tile;
+    mad.lo.s32 %r4, %r2, 132, %r3;
+    shl.b32 %r5, %r1, 2;
+    add.s32 %r4, %r4, %r5;
+    st.shared.u32 [%r4], %r1;
+    st.shared.u32 [%r4+STEP], %r1;
+    WAIT
+    mad.lo.s32 %r6, %r1, 132, %r3;
+    shl.b32 %r7, %r2, 2;
+    add.s32 %r6, %r6, %r7;
+    ld.shared.u32 %r8, [%r6];
+    st.global.u32 [%rd1], %r8;
+    ret;
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "wait", "said"),
+    [
+        (8 * 132, "bar.sync 0;", "block = 32 x 8: it fills an array, and the kernel asks for no number"),
+        (4 * 132, "bar.sync 0;", "block = 32 x 4: it fills an array, and the kernel asks for no number"),
+        (8 * 132, "", ""),
+        (8 * 132, "bar.warp.sync -1;", ""),
+    ],
+)
+def test_stores_that_stride_over_an_array_say_how_many_rows_are_meant(
+    step: int, wait: str, said: str
+) -> None:
+    body = TILE.replace("STEP", str(step)).replace("WAIT", wait)
+    (found,) = check(module_text(body, ".param .u64 k_out"), advice=False)
+    assert (found.verdict is Verdict.PROVED) is bool(said)
+    assert not said or any(said in x for x in found.assumptions)
+
+
+def test_one_warp_alone_fills_nothing_where_more_race() -> None:
+    """The first warp fills the array, and the others read it behind a barrier of a warp."""
+    first = "setp.gt.u32 %p1, %r1, 31; and.b32 %r8, %r1, 31; shl.b32 %r9, %r8, 2;"
+    body = BODY.replace("BYTES", "128").replace("VALUE", "%r1").replace("WAIT", "bar.warp.sync -1;")
+    body = body.replace("st.shared", "@!%p1 st.shared").replace(
+        "xor.b32 %r5, %r2, STEP;", "mov.u32 %r5, %r9;"
+    )
+    body = (
+        body.replace("ROW", first)
+        .replace("OFFSET", "0")
+        .replace("%r5, %r9;", "%r5, %r9; xor.b32 %r5, %r5, 4;")
+    )
+    (found,) = check(module_text(body, ".param .u64 k_out"), advice=False)
+    assert found.verdict is not Verdict.PROVED

@@ -14,6 +14,7 @@ _HEAD = """.version 8.6
 {
 .reg .pred %p<8>;
 .reg .b32 %r<24>;
+.reg .f32 %f<4>;
 .reg .b64 %rd<12>;
 ld.param.u64 %rd1, [p0];
 mov.u32 %r0, %tid.x;
@@ -69,7 +70,13 @@ _CHAIN = ("mov.u32 %r1, %ctaid.x; @!%p1 bra E; setp.eq.u32 %p2, %r1, 0; mul.wide
           " setp.eq.u32 %p3, %r6, 0; @%p3 bra L; G: st.global.u32 [%rd1], %r1;"
           " st.release.gpu.global.u32 [%rd3+68], 1; E:")  # fmt: skip
 _BYTES = "mov.u32 %r1, %ctaid.x; mad.lo.u32 %r4, %r1, (1 << {}), 7; @%p1 st.global.{} [%rd1], %r4;"
-_OPEN = "no two blocks store different values to one place of p0"
+#: Two blocks, each of which stores a value by an instruction of its own.
+_TWO = ("mov.u32 %r1, %ctaid.x; setp.eq.and.u32 %p2, %r1, 0, %p1; setp.eq.and.u32 %p3, %r1, 1, %p1;"
+        " @%p2 st.global.u32 [%rd1], {}; @%p3 st.global.u32 [%rd1], {};")  # fmt: skip
+#: The thread that counts first.
+_FIRST = "mov.u32 %r1, %ctaid.x; atom.global.add.u32 %r5, [%rd1], 1; setp.eq.u32 %p2, %r5, 0; "
+_OPEN = "no two threads store different values to one place of p0"
+_THREADS = "threads of a block store values of their own to one place of p0"
 
 
 @pytest.mark.parametrize(
@@ -96,6 +103,31 @@ _OPEN = "no two blocks store different values to one place of p0"
         (_BYTES.format(7, "u8"), "unknown"),
         (_BYTES.format(8, "u16"), "unknown"),
         (_BYTES.format(16, "u16"), _COMMON),
+        # by two instructions
+        (_TWO.format("7", "9"), "unknown"),
+        (_TWO.format("7", "7"), ""),
+        (_TWO.format("7", "%r0"), "unknown"),
+        (_TWO.replace("st.", "st.relaxed.gpu.").format("7", "9"), _COMMON),
+        ("@%p1 st.global.u32 [%rd1], 7; setp.eq.u32 %p2, %r0, 1; @%p2 st.global.u32 [%rd1], 9;", "unknown"),
+        (_BLOCK + "@%p1 st.global.u32 [%rd3], 7; bar.sync 0; setp.eq.u32 %p2, %r0, 1; "
+         "@%p2 st.global.u32 [%rd3], 9;", ""),
+        (_BLOCK + "@%p1 st.global.u32 [%rd3], 7; bar.warp.sync -1; setp.eq.u32 %p2, %r0, 1; "
+         "@%p2 st.global.u32 [%rd3], 9;", _THREADS),
+        (_BLOCK + "@%p1 st.global.u32 [%rd3], 7; @%p1 st.global.u32 [%rd3], 9;", ""),
+        (_BLOCK + "@%p1 st.global.f32 [%rd3], 0f3F800000; mov.f32 %f1, 0f3F800000; setp.eq.u32 %p2, %r0, 1;"
+         " @%p2 st.global.f32 [%rd3], %f1;", ""),
+        (_BLOCK + "@%p1 st.global.f32 [%rd3], 0f3F800000; mov.f32 %f1, 0f3F000000; setp.eq.u32 %p2, %r0, 1;"
+         " @%p2 st.global.f32 [%rd3], %f1;", "unknown"),
+        ("mov.u32 %r1, %ctaid.x; cvt.rn.f32.u32 %f1, %r1; @%p1 st.global.f32 [%rd1], %f1;", "unknown"),
+        # by whom an atomic elects
+        (_FIRST + "@%p2 st.global.u32 [%rd1+64], %r1;", _OPEN),
+        (_FIRST + "@%p2 st.global.u32 [%rd1+64], 7;", ""),
+        (_BLOCK + _FIRST + "@%p2 st.global.u32 [%rd3+64], %r1;", ""),
+        (_FIRST + "@%p2 st.global.u32 [%rd1+64], 7; @!%p2 st.global.u32 [%rd1+64], 9;", _OPEN),
+        # by threads of one block
+        (_BLOCK + "st.global.u32 [%rd3], %r0;", _THREADS),
+        (_BLOCK + "shr.u32 %r4, %r0, 1; st.global.u32 [%rd3], %r4;", _THREADS),
+        (_BLOCK + "st.global.u32 [%rd3], %r1;", ""),
     ],
 )  # fmt: skip
 def test_stores_beside_stores(body: str, line: str) -> None:
@@ -105,5 +137,5 @@ def test_stores_beside_stores(body: str, line: str) -> None:
     text = _HEAD + body + " ret; }"
     (report,) = syncverify.check(text, facts={"kernel": {"k": facts}}, advice=False, replay=False)
     assert (report.verdict is Verdict.UNKNOWN) == (line == "unknown")
-    said = [x for x in report.assumptions if "blocks store" in x]
+    said = [x for x in report.assumptions if "to one place of" in x]
     assert line == "unknown" or [line in x for x in said] == ([True] if line else [])

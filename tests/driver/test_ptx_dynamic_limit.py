@@ -142,3 +142,45 @@ def test_bytes_that_are_given_are_searched_for_with_a_usual_block(
     (found,) = syncverify.check(text, facts={"kernel": {"k": given}}, advice=False, replay=False)
     assert found.verdict is not Verdict.PROVED
     assert asked and set(asked) == {not given}
+
+
+STEPS = """.version 8.0
+.target sm_90
+.address_size 64
+.extern .shared .align 16 .b8 v[];
+.visible .entry k(.param .u32 r)
+{{ .reg .pred %p<9>; .reg .b32 %r<20>;
+  ld.param.u32 %r1, [r];
+  mov.u32 %r2, %tid.x;
+  {guard}
+  add.s32 %r3, %r2, %r1;
+  shl.b32 %r3, %r3, 2;
+  mov.u32 %r4, v;
+  add.s32 %r4, %r4, %r3;
+  st.shared.u32 [%r4], %r2;
+END:
+  ret;
+}}
+"""
+INSIDE = "setp.gt.u32 %p1, %r1, 192; @%p1 bra END;"
+
+
+@pytest.mark.parametrize(
+    ("memory", "guard", "assume", "verdict"),
+    [
+        (256, "", [], Verdict.REFUTED),  # from one step on, the last thread is outside
+        (264, "", [], Verdict.REFUTED),  # from three on
+        (1024, INSIDE, [], Verdict.PROVED),
+        (264, "", ["r <= 2"], Verdict.PROVED),
+        (264, "", ["r <= 3"], Verdict.REFUTED),
+    ],
+)
+def test_a_size_that_nothing_bounds_places_an_access_in_memory_that_is_given(
+    memory: int, guard: str, assume: list[str], verdict: Verdict
+) -> None:
+    given: dict[str, object] = {"block": [64, 1, 1], "grid": [1, 1, 1], "dynamic_smem": memory}
+    if assume:
+        given |= {"assume": assume, "params": {"0": {"u32": "r"}}}
+    (found,) = syncverify.check(STEPS.format(guard=guard), facts={"kernel": {"k": given}}, advice=False)
+    assert found.verdict is verdict
+    assert verdict is not Verdict.REFUTED or "SV114" in {d.rule for d in found.diagnostics}

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from syncverify.base.diagnostics import Severity
+from syncverify.checker.happens_before.event_flags import ACQUIRE, RELEASE
 from syncverify.checker.happens_before.failure import Failure, Obligation
-from syncverify.checker.happens_before.run import LaneClass, Run
+from syncverify.checker.happens_before.run import LaneClass, Run, Unmodelled
 from syncverify.checker.happens_before.shadow import IN_FLIGHT, Record
 from syncverify.checker.happens_before.vector_clocks import HW, A, H
 from syncverify.model.events import EACH_BLOCK, EACH_TIME, GLOBAL_MEMORY, SystemInfo
@@ -28,6 +29,8 @@ def report_race(
     if pair in run.judged or (alike and note in run.judged and not narrow_scope(t, first)):
         return
     finding = _classified(run, t, first, second, row, ordered, lo, hi)
+    if not ordered and _between_halves(run, t, first, second):
+        raise Unmodelled(_HALVES, second.site)
     if finding.strict_only and not strict_rows:
         pair = (first.site, -1 - second.site, False)  # met as a warning, which hides no error
         if pair in run.judged:
@@ -64,6 +67,22 @@ def report_race(
             fix=_ACQUIRE if not ordered and _seen_relaxed(t, first) else None,
         )
     )
+
+
+#: PTX ISA, fence.proxy: a release half can form a release sequence, which an acquire half synchronizes with.
+_HALVES = "the release half of a proxy fence may synchronize with the acquire half before this access"
+
+
+def _between_halves(run: Run, t: LaneClass, first: Record, second: Record) -> bool:
+    """Whether a generic access and an async one lie around the two halves of a proxy fence.
+
+    A relaxed arrival between the halves then orders the accesses. The clocks do not know of such sequences,
+    so the pair is no mistake that is shown.
+    """
+    if first.kind.asynchronous or not second.kind.asynchronous or t.cls == first.cls:
+        return False
+    released = any(f.half & RELEASE and f.time >= first.time for f in run.threads[first.cls].proxy_fences)
+    return released and any(f.half & ACQUIRE for f in t.proxy_fences)
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,12 +343,12 @@ def fence_rule(run: Run, t: LaneClass, first: Record, second: Record, missing: s
         shared = Space.SHARED_CLUSTER  # the author's own fence must reach the other CTA (B61, K20)
     since = last_before(author.syncs, first.time)
     until = first_after(author.syncs, first.time)
-    near = [f for f in author.proxy_fences if since < f[0] <= max(until, first.time)]
-    late = [f for f in author.proxy_fences if f[0] > first.time]
-    mine = [f for f in t.proxy_fences if f[0] > last_before(t.syncs, t.time)] if t is not author else []
-    if any(not f[1] & shared for f in [*near, *mine]):
+    near = [f for f in author.proxy_fences if since < f.time <= max(until, first.time)]
+    late = [f for f in author.proxy_fences if f.time > first.time]
+    mine = [f for f in t.proxy_fences if f.time > last_before(t.syncs, t.time)] if t is not author else []
+    if any(not f.spaces & shared for f in [*near, *mine]):
         return "SV103"
-    if any(f[1] & shared for f in [*near, *late]):
+    if any(f.spaces & shared for f in [*near, *late]):
         return "SV102"
     return missing
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from syncverify.base.deadline import check as check_time
 from syncverify.base.diagnostics import Severity
@@ -64,6 +64,15 @@ class BranchingPoll(Unmodelled):
     """A poll whose two answers lead to different things."""
 
 
+class ProxyFence(NamedTuple):
+    """A proxy fence that a class has executed; ``half``: RELEASE or ACQUIRE, 0 of one for both directions."""
+
+    time: int
+    spaces: int
+    site: int
+    half: int
+
+
 @dataclass(slots=True, eq=False)
 class LaneClass:
     """A class of lanes under execution."""
@@ -91,7 +100,7 @@ class LaneClass:
     registers: dict[int, Record] = field(default_factory=dict)  # reads whose value has yet to arrive
     unsure: dict[int, Record] = field(default_factory=dict)  # by footprint: reads since the last fence
     fences: list[int] = field(default_factory=list)  # times of acq_rel fences
-    proxy_fences: list[tuple[int, int, int]] = field(default_factory=list)  # time, space mask, site
+    proxy_fences: list[ProxyFence] = field(default_factory=list)
     syncs: list[int] = field(default_factory=list)  # times of waits, barriers and arrivals
     group_waits: dict[str, set[int]] = field(default_factory=dict)  # kind -> sites of its group waits
     idle_waits: dict[str, int] = field(default_factory=dict)  # group waits with nothing issued: kind -> site

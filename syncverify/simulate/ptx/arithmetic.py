@@ -9,7 +9,7 @@ import numpy as np
 
 from syncverify.simulate.ptx import conversions, floats, integers
 from syncverify.simulate.ptx.memory import CONST_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW
-from syncverify.simulate.ptx.program import Context, builder
+from syncverify.simulate.ptx.program import CARRY, Context, builder
 from syncverify.simulate.ptx.syntax import Imm, Instr, Not, Pair, Reg, Sink, Special, Vector
 from syncverify.simulate.ptx.types import BITS, FLOATS, LANES, UNSIGNED, Lanes, extend, is_signed, types_of
 
@@ -80,7 +80,7 @@ def _add(c: Context, i: Instr) -> Step:
 
 
 def _carry(c: Context) -> int:
-    return c.hidden("carry", np.zeros(LANES, bool))
+    return c.slots[CARRY]
 
 
 def _with_carry(c: Context, i: Instr, kind: str, carry_in: bool) -> Step:

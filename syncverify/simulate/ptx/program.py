@@ -106,6 +106,8 @@ class Symbols:
     bounds: Bounds = field(default_factory=Bounds)
 
 
+#: The condition code, whose carry is what was never written until a sum with ``.cc``.
+CARRY = "CC.CF"
 #: Modifiers of vectors, and how many registers they have.
 VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 
@@ -133,6 +135,7 @@ class Context:
         draw = np.random.default_rng(seed)
         for name, kind in function.registers.items():
             self._slot(name, kind, draw)
+        self._slot(CARRY, "pred", draw)
         for v in (*function.params, *function.results):
             if v.space == "reg":
                 continue
@@ -181,14 +184,6 @@ class Context:
         if key not in self.known:
             self.known[key] = len(self.template)
             self.template.append(filled(value, bits))
-        return self.known[key]
-
-    def hidden(self, name: str, value: Lanes) -> int:
-        """A slot of the machine's own, as the carry flag."""
-        key = ("hidden", name)
-        if key not in self.known:
-            self.known[key] = len(self.template)
-            self.template.append(value)
         return self.known[key]
 
     def source(self, operand: Operand, bits: int) -> int:

@@ -159,6 +159,7 @@ class Fragment:
         "mask",
         "meets",
         "params",
+        "party",
         "pc",
         "pending",
         "polls",
@@ -184,6 +185,7 @@ class Fragment:
         self.ready: Callable[[], bool] | None = None  # set while it is blocked
         self.resume: Callable[[], Next] | None = None
         self.meets: Any = None  # what it waits to execute together with other lanes
+        self.party: Any = None  # the collective that it waits to execute, if that is one
         self.polls = False  # blocked in a poll that may also answer 'not yet'
         self.turns = 0  # backward branches since the last change of anything shared
         self.since = -1

@@ -77,6 +77,40 @@ def test_lanes_that_are_not_there(text: str) -> None:
     assert all(h is not None and h.kind is Kind.UNDEFINED for h in harms), harms
 
 
+APART = "setp.lt.u32 %p1, %r1, 16; setp.ge.u32 %p2, %r1, 24; @%p1 bra A;\n{}\nbra B;\nA:\n{}\nB:\n"
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    ("one", "other", "wanted"),
+    [
+        ("shfl.sync.bfly.b32 %r9, %r1, 16, 31, -1;", "add.u32 %r3, %r1, 64;\nshfl.sync.bfly.b32 %r9, %r3, 16, 31, -1;",
+         [*range(16, 32), *range(64, 80)]),
+        ("vote.sync.ballot.b32 %r9, %p2, -1;", "vote.sync.ballot.b32 %r9, %p1, -1;", [0xFF00FFFF] * 32),
+        ("redux.sync.max.u32 %r9, %r1, -1;", "mov.u32 %r3, 77;\nredux.sync.max.u32 %r9, %r3, -1;", [77] * 32),
+        ("mov.u32 %r3, 5;\nmatch.any.sync.b32 %r9, %r3, -1;", "match.any.sync.b32 %r9, %r1, -1;",
+         [1 << n if n != 5 else 0xFFFF0020 for n in range(16)] + [0xFFFF0020] * 16),
+    ],
+)  # fmt: skip
+def test_lanes_meet_at_two_instructions(one: str, other: str, wanted: list[int], seed: int) -> None:
+    """PTX ISA, shfl.sync: those of the mask come to one with the same qualifiers and the same mask."""
+    assert result(APART.format(one, other), seed=seed).tolist() == wanted
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "shfl.sync.idx.b32 %r9, %r1, 16, 31, -1;",  # other qualifiers
+        "shfl.sync.bfly.b32 %r9, %r1, 16, 31, 0xfffeffff;",  # another mask
+        "bar.warp.sync -1;",
+    ],
+)
+def test_they_do_not_meet_at_others(other: str) -> None:
+    text = APART.format("shfl.sync.bfly.b32 %r9, %r1, 16, 31, -1;", other)
+    r = execute(text + STORE, buffer(np.zeros(32, np.uint32)), block=32)
+    assert r.harm is not None and r.harm.kind is Kind.UNDEFINED
+
+
 def test_bar_warp_sync_orders_lanes() -> None:
     shared = ".shared .align 4 .b8 s[128]; mov.u32 %r4, s; mad.lo.u32 %r5, %r1, 4, %r4; xor.b32 %r6, %r5, 4;"
     good = shared + "st.shared.u32 [%r5], %r1; bar.warp.sync -1; ld.shared.u32 %r9, [%r6];"

@@ -22,7 +22,7 @@ from syncverify.simulate.ptx.launch import AnyMap
 from syncverify.simulate.ptx.loading import load
 from syncverify.simulate.ptx.schedules import Parting
 from syncverify.simulate.ptx.syntax import parse
-from tests.system.random_ptx.counted_loops import all_counted
+from tests.system.random_ptx.counted_loops import Loop, all_counted, counted, loops
 from tests.system.random_ptx.writer import Held, Mapped, Open, Program
 
 #: Executions of a program that is proved; more where the checker refutes, fewer where it says nothing.
@@ -275,8 +275,8 @@ def judge(p: Program, seconds: float = 20.0) -> Judged:
         harm = harmed or harm
     elif said == "proved" and p.outcome and how == "none" and not found.warns and (apart := differs(p)):
         kind, why = "order of a lock" if ".cas." in p.text else "ends differ", apart
-    elif said == "proved" and harm is not None and _turns_alone(p, harm, found.ends):
-        kind = "no end"  # that this loop ends is assumed by name
+    elif said == "proved" and harm is not None and turns_alone(p.text, harm, found.ends):
+        kind = "assumed end"
     elif said == "proved":
         left = "assumed end" if found.ends else "too long" if how == "long" else "no end"
         kind = "agree" if how == "none" else "wrong proof" if harm is not None else left
@@ -305,17 +305,30 @@ def _followed(p: Program) -> tuple[Kind, ...]:
 _WAITS = re.compile(r"\b(ld|ldu|atom|mbarrier|bar|barrier|cp|fence|membar|griddepcontrol|nanosleep)\.")
 
 
-def _turns_alone(p: Program, harm: Harm, ends: frozenset[int]) -> bool:
+def turns_alone(text: str, harm: Harm, ends: frozenset[int]) -> bool:
     """Whether threads hang in a loop that asks neither memory nor a barrier, of which the report assumes
-    that it ends."""
-    lines = [x.strip() for x in p.text.splitlines()]
-    head = next((n for n in range(harm.where.line - 2, -1, -1) if lines[n].endswith(":")), -1)
-    if harm.kind is not Kind.HANG or head < 0:
+    that it ends. ``ends``: lines of such loops. Loops inside of it have to end by a counter, or by name."""
+    found = loops(text)
+    if harm.kind is not Kind.HANG or found is None:
         return False
-    back = [n for n, x in enumerate(lines) if n > head and x.endswith(f"bra {lines[head][:-1]};")]
-    if not back or any(_WAITS.search(x) for x in lines[head : back[-1]]):
-        return False
-    return not ends.isdisjoint(range(head + 1, back[-1] + 2))
+    lines = text.splitlines()
+
+    def named(loop: Loop) -> bool:
+        """Whether the report names the first instruction of a loop."""
+        rest = range(loop[0] + 1, loop[1] + 1)
+        return next((n + 1 for n in rest if not lines[n].strip().endswith(":")), 0) in ends
+
+    def others_end(loop: Loop) -> bool:
+        inside = (x for x in found if x != loop and loop[0] <= x[0] and x[1] <= loop[1])
+        return all(named(x) or counted(text, x) for x in inside)
+
+    return any(
+        head + 1 <= harm.where.line <= back + 1
+        and named((head, back))
+        and others_end((head, back))
+        and not any(_WAITS.search(x) for x in lines[head : back + 1])
+        for head, back in found
+    )
 
 
 def _told(harm: Harm, lines: frozenset[int]) -> bool:

@@ -45,6 +45,7 @@ BY_INPUT = (
     "words_of_one_block",
     "words_of_several_blocks",
     "changes_of_one_word",
+    "carries",
 )
 #: One of so many is replayed on the second reader in every run.
 EVERY = 32
@@ -82,6 +83,9 @@ NO_HARM = [
     "lanes leave a loop before others: they store before they leave",
     "lanes bypass a collective in a loop and leave at its head: shfl under a guard, by size",
     "lanes bypass a collective in a loop and leave at its head: bar0 warps bypass, by size",
+    # those who bypass twelve meet the others at six more, with the same qualifiers and the same mask
+    "lanes that may bypass many collectives in a loop and leave at its head: "
+    "one branch around twelve and more, some bypass",
 ]
 
 

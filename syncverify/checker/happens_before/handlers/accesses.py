@@ -274,7 +274,7 @@ def _before_product(run: Run, t: LaneClass, first: Record) -> bool:
     issued = int(author.issues[number - 1][first.cls])
     after = [x for x in author.syncs if x > issued]  # first the wait for the product
     then = after[1] if len(after) > 1 else author.time + 1
-    if any(first.time < f < then for f, _, _ in author.proxy_fences):
+    if any(first.time < f.time < then for f in author.proxy_fences):
         return False  # it has fenced behind its wait for the product, but nobody knows
     return any(t.clock.m[H, c] >= number for c in mma_siblings(run, first.cls))
 

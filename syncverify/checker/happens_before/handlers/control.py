@@ -18,7 +18,15 @@ from syncverify.checker.happens_before.handlers.execution_barriers import (
     lanes_leave_warp_sync,
     whole_warp_leaves,
 )
-from syncverify.checker.happens_before.run import DONE, RETRY, LaneClass, Run, Unmodelled, before
+from syncverify.checker.happens_before.run import (
+    DONE,
+    RETRY,
+    LaneClass,
+    ProxyFence,
+    Run,
+    Unmodelled,
+    before,
+)
 from syncverify.checker.happens_before.vector_clocks import E, Mask, Matrix, across_blocks, matrix
 from syncverify.model.automata.register_pool import legal
 from syncverify.model.events import Event
@@ -89,7 +97,7 @@ def _objects_elsewhere(run: Run, t: LaneClass) -> Mask | None:
 def on_proxy_fence(run: Run, t: LaneClass, event: Event) -> int:
     """Bridges generic and async accesses of the spaces it names (PTX ISA: fence.proxy.async)."""
     _, site, spaces, flags = event
-    t.proxy_fences.append((t.time, spaces, site))
+    t.proxy_fences.append(ProxyFence(t.time, spaces, site, flags))
     if spaces & (Space.SHARED_CTA | Space.SHARED_CLUSTER):
         half = -1 if flags & RELEASE else 1 if flags & ACQUIRE else 0
         covered = None if spaces & Space.SHARED_CLUSTER or run.ctas == 1 else own_objects(run, t)

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from syncverify.base.diagnostics import Severity
+from syncverify.base.reason import Cause, Reason
 from syncverify.checker.happens_before.event_flags import ALIGNED, REDUCTION, RELAXED
 from syncverify.checker.happens_before.failure import Obligation
-from syncverify.checker.happens_before.run import DONE, PARKED, RETRY, LaneClass, Run, before
+from syncverify.checker.happens_before.run import DONE, PARKED, RETRY, LaneClass, Run, Unmodelled, before
 from syncverify.checker.happens_before.vector_clocks import HW, SH, E, H, Matrix, across_blocks, matrix
 from syncverify.model.automata.cluster_barrier import ClusterBarrier
 from syncverify.model.automata.named_barrier import NamedBarrier, exists
@@ -475,7 +476,7 @@ def on_elect(run: Run, t: LaneClass, event: Event) -> int:
 def on_collective(run: Run, t: LaneClass, event: Event) -> int:
     """Lanes that the mask names come together, each class to an operation of the same kind (PTX ISA:
     shfl.sync); it orders no memory. It waits for no lane that has left (K23), unless it is of the whole
-    warp."""
+    warp. An odd kind: what lanes bring each other matters, and is not followed from two instructions."""
     _, site, mask, kind, *more = event
     cta, warp = t.info.cta, t.info.warp
     gone = mask & ~run.live[cta, warp]
@@ -485,6 +486,10 @@ def on_collective(run: Run, t: LaneClass, event: Event) -> int:
         if short or t.info.lanes & mask == mask & ~gone:
             return DONE
     n = named(run, cta, -(1 << 80) - (((warp << 32) + mask) << 32) - kind)
+    apart = kind & 1 and any(other != site for other in n.gen.sites.values())
+    if apart and not run.options.skips_unmodelled:
+        why = "lanes of a warp meet at two instructions: what they bring each other there is not followed"
+        raise Unmodelled(Reason(why, Cause.UNSUPPORTED), site)
     n.auto.arrived[warp] = n.auto.arrived.get(warp, 0) | t.info.lanes
     t.clock.hand_row(E, n.gen.m[E])
     n.gen.con[t.cls] = t.time

@@ -122,8 +122,8 @@ class Meetings(State):
         self, a: ReplayedAgent, mask: int, *, memory: bool, kind: int = 0, leaves: bool = False
     ) -> bool:
         """Lanes of a warp that execute something as one; ``memory``: it orders their accesses; ``kind``: what
-        they execute, if not one instruction; ``leaves``: it waits for no lane that has left (K22, K23), and
-        none has run past it to the end.
+        they execute; odd where that may be several instructions (K27); ``leaves``: it waits for no lane that
+        has left (K22, K23), and none has run past it to the end.
         """
         assert a.event is not None
         mates = self.mates(a)
@@ -148,7 +148,7 @@ class Meetings(State):
             m.sites.add(a.event[1])
             a.lanes.hand(m.knowledge) if memory else a.lanes.hand_happened(m.knowledge.happened)
             a.entered, a.leaving, a.meets = True, m.number, mark
-            if m.threads not in (0, a.event[1] + 1) and not memory and not kind:
+            if m.threads not in (0, a.event[1] + 1) and not memory and not kind % 2:
                 raise self.reject(a, "lanes of the warp execute another instruction")
             m.threads = a.event[1] + 1
             self.met(m, mark, gone)

@@ -11,14 +11,15 @@ number in every draw.
 So the usual orders of tiles share none: a quotient and a remainder by one size, groups of rows that
 several blocks go through in turn, an exclusive or of bits. Of a loop the first turns are looked at. What is
 computed of data, or of what a loop leaves behind, has no number: whether places are shared is open. Where
-data decides whether a thread stores, it may; where an atomic does, nothing is found. Values are taken to be
-the same if all that they are computed of is.
+data decides whether a thread stores, it may; where an atomic does, or a word of shared memory, places that
+are shared are open, for it may be one thread that stores. Values are taken to be the same if all that they
+are computed of is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 from zlib import crc32
@@ -38,7 +39,7 @@ from syncverify.frontends.ptx.analysis.thread_values import (
 from syncverify.frontends.ptx.decode.memory import Access
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.isa.accesses import effects
-from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Reg, Special, Sym
+from syncverify.frontends.ptx.syntax.nodes import FloatImm, Imm, Instr, Mem, Operand, Reg, Special, Sym
 from syncverify.frontends.ptx.syntax.operands import sources
 from syncverify.frontends.ptx.syntax.types import kind, width
 from syncverify.ir.launch_grid import Dims
@@ -47,6 +48,8 @@ from syncverify.ir.launch_grid import Dims
 Given = Callable[[str, int, int], int | None]
 
 _DRAWS = 3
+#: Parts of a grid that are looked at: many blocks, each with some of its threads; and the first, with all.
+SAMPLES = 2
 #: Turns of a loop that are looked at.
 _TURNS = 5
 #: Blocks that are looked at, and of an axis whose extent has no number.
@@ -57,6 +60,8 @@ _AXES = "xyz"
 #: Drawn numbers: of words, and of what may be a pointer.
 _WORDS, _POINTERS = (1 << 20, 1 << 21), (1 << 40, 1 << 46)
 _ALIGNED = 1 << 12
+#: Bits above those of an address.
+_ABOVE = np.uint64(48)
 #: What makes values of registers, and of memory that is the same for all blocks.
 _MADE = frozenset({"register", "data", "warp", "matrix registers", "hint"})
 _COMMON = frozenset({"global", "param", "const"})
@@ -87,12 +92,40 @@ class BlockPlaces:
             specials = numbers_of_threads(np.tile(each, len(blocks) // len(each)), block)
             specials |= _of_blocks(blocks, part, extents, cluster or (1, 1, 1))
             draws = [_Values(flow, specials, given, seed) for seed in range(_DRAWS)]
-            self._samples.append(_Sample(flow, blocks, draws))
+            threads_of = np.tile(each, len(blocks) // len(each))
+            self._samples.append(_Sample(flow, blocks, threads_of, draws))
 
     def shared(self, k: int, access: Access, stored: Iterable[str]) -> Shared:
         """Whether two blocks store values of their own to one byte by instruction ``k``, which is a store."""
         names = list(stored)
         return max(sample.shared(k, access, names) for sample in self._samples)
+
+    def shared_by_threads(self, k: int, access: Access, stored: Iterable[str], *, in_turn: bool) -> Shared:
+        """The same of two threads of one block. ``in_turn``: turns of loops around it are ordered."""
+        return self._samples[-1].shared(k, access, list(stored), of_one_block=True, in_turn=in_turn)
+
+    def rows(self, k: int, access: Access) -> list[StoreRows | None]:
+        """What threads store by one instruction, in each sample; None where a place has no number."""
+        return [sample.rows(k, access) for sample in self._samples]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreRows:
+    """What threads store by one instruction, in the turns that are looked at: a row for each store.
+
+    ``places``: the first byte in each draw. ``words``: by element, its number in each draw; None of one that
+    has none. ``certain``: these threads store, and once. ``elected``: an atomic, or a word of shared memory,
+    says which of them do.
+    """
+
+    places: Sequence[Numbers]
+    blocks: Numbers
+    clusters: Numbers
+    threads: Numbers
+    words: Sequence[Sequence[Numbers] | None]
+    size: int
+    certain: bool
+    elected: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,41 +145,94 @@ class _Turn:
 class _Stored:
     """What some threads store in one turn: first bytes in each draw, their blocks, what the values are made
     of, or None where they are a block's own in any case. ``values``: the numbers that are stored, where these
-    are known, and it is known who stores."""
+    are known, and it is known who stores. ``elected``: what has no number, and is no data that all share,
+    decides about that."""
 
     places: Sequence[Numbers]
     blocks: Numbers
+    threads: Numbers
     made: Sequence[Numbers] | None
     values: Sequence[Numbers] | None
+    elected: bool
 
 
 class _Sample:
     """The same for some blocks and some threads of each."""
 
-    def __init__(self, flow: Flow, blocks: Numbers, draws: Sequence[_Values]) -> None:
-        """``blocks``: the number of each thread's block."""
-        self.flow, self.blocks, self.draws = flow, blocks, draws
+    def __init__(self, flow: Flow, blocks: Numbers, threads: Numbers, draws: Sequence[_Values]) -> None:
+        """``blocks``: the number of each thread's block; ``threads``: its own there."""
+        self.flow, self.blocks, self.threads, self.draws = flow, blocks, threads, draws
+        each = [x for axis in _AXES if (x := draws[0].special(f"%clusterid.{axis}")) is not None]
+        self.clusters = sum((x << np.uint64(21 * n) for n, x in enumerate(each)), np.zeros_like(blocks))
         self._controllers = flow.controllers()
         self._heads = {
             h: loop for loop in flow.loops for h in loop if all(flow.dominates(h, b) for b in loop)
         }
         self._kept: dict[frozenset[int], list[_Turn]] = {}
 
-    def shared(self, k: int, access: Access, stored: Sequence[str]) -> Shared:
-        """Whether two of the blocks store values of their own to one byte by instruction ``k``."""
+    def shared(
+        self,
+        k: int,
+        access: Access,
+        stored: Sequence[str],
+        *,
+        of_one_block: bool = False,
+        in_turn: bool = False,
+    ) -> Shared:
+        """Whether two of the blocks, or two threads of one, store values of their own to one byte by
+        instruction ``k``."""
         size = access.bytes
         known, read = list[_Stored](), [self.flow.versions.read(name, k) for name in stored]
         for turn in self._turns(k):
             made = self._made_of(read, turn)
-            if made == [] or self._stores(k, turn)[0] is None:
+            if made == []:
                 return Shared.NO
             found = self._stored(k, access, read, turn, made)
             if found is None:
                 return Shared.OPEN
-            known.append(found)
-        if len(known) == 1 and known[0].values is not None and _differ(known, size, exactly=True):
+            known.append(found if not of_one_block else _of_threads(found))
+        sure = len(known) == 1 and known[0].values is not None and not of_one_block
+        if sure and _differ(known, size, exactly=True):
             return Shared.CERTAINLY
-        return Shared.YES if _differ(known, size, exactly=False) else Shared.NO
+        together = [[x] for x in known] if in_turn else [known]
+        if not any(_differ(some, size, exactly=False) for some in together):
+            return Shared.NO
+        return Shared.OPEN if any(x.elected for x in known) else Shared.YES
+
+    def rows(self, k: int, access: Access) -> StoreRows | None:
+        """What threads store by one instruction; None where a place has no number."""
+        turns, certain, elected = 0, True, False
+        places: list[list[Numbers]] = [[] for _ in self.draws]
+        words: list[list[list[Numbers]] | None] = [[[] for _ in self.draws] for _ in access.elements]
+        kept = list[NDArray[np.bool_]]()
+        for turn in self._turns(k):
+            at = _all([values.address(access.address, k) for values in turn.draws])
+            if at is None:
+                return None
+            stores, sure, own = self._stores(k, turn)
+            turns, certain, elected = turns + 1, certain and sure, elected or own
+            for column, x in zip(places, at, strict=True):
+                column.append(x[stores])
+            for n, element in enumerate(access.elements):
+                number = _all([values.word(element, k) for values in turn.draws])
+                column_of = words[n]
+                if number is None or column_of is None:
+                    words[n] = None
+                else:
+                    for column, x in zip(column_of, number, strict=True):
+                        column.append(x[stores])
+            kept.append(stores)
+        joined = [None if x is None else [np.concatenate(c) for c in x] for x in words]
+        return StoreRows(
+            [np.concatenate(x) for x in places],
+            np.concatenate([self.blocks[s] for s in kept]),
+            np.concatenate([self.clusters[s] for s in kept]),
+            np.concatenate([self.threads[s] for s in kept]),
+            joined,
+            access.size,
+            certain and turns == 1,
+            elected,
+        )
 
     def _turns(self, k: int) -> Iterator[_Turn]:
         """The first turn of all loops around an instruction, and some more of each."""
@@ -166,11 +252,11 @@ class _Sample:
     def _stored(
         self, k: int, access: Access, read: Sequence[int], turn: _Turn, made: Sequence[Numbers] | None
     ) -> _Stored | None:
-        """What threads store in a turn; None where places have no number, or an atomic says who does.
-        ``read``: the versions that are stored, of whose bytes a store takes the low ones."""
+        """What threads store in a turn; None where places have no number. ``read``: the versions that are
+        stored, of whose bytes a store takes the low ones."""
         places = _all([values.address(access.address, k) for values in turn.draws])
-        stores, certain = self._stores(k, turn)
-        if places is None or stores is None:
+        stores, certain, elected = self._stores(k, turn)
+        if places is None:
             return None
         numbers = [turn.known(v) for v in read]
         low = np.uint64((1 << 8 * min(access.size, 8)) - 1)
@@ -178,8 +264,10 @@ class _Sample:
         return _Stored(
             [x[stores] for x in places],
             self.blocks[stores],
+            self.threads[stores],
             None if made is None else [x[stores] for x in made],
             None if None in numbers or not certain else values,
+            elected,
         )
 
     def _made_of(self, versions: Iterable[int], turn: _Turn) -> list[Numbers] | None:
@@ -212,10 +300,10 @@ class _Sample:
             work += [names.read(name, k) for name in (*kept, *sources(i))]
         return found
 
-    def _stores(self, k: int, turn: _Turn) -> tuple[NDArray[np.bool_] | None, bool]:
-        """Where an instruction may be executed, None where an atomic or the like says which block does; and
-        whether it is for certain. What does not lie on each way there decides in the turn before."""
-        found, certain = np.ones(len(self.blocks), dtype=bool), True
+    def _stores(self, k: int, turn: _Turn) -> tuple[NDArray[np.bool_], bool, bool]:
+        """Where an instruction may be executed; whether it is for certain; and whether an atomic or the like
+        says which block does. What does not lie on each way there decides in the turn before."""
+        found, certain, elected = np.ones(len(self.blocks), dtype=bool), True, False
         for at, wanted in _conditions(self.flow, self._controllers, k):
             i = self.flow.body[at]
             guard = i.guard
@@ -227,13 +315,17 @@ class _Sample:
             known = _Turn(draws).known(v) if draws else None
             certain = certain and ahead and known is not None
             if known is None:
-                if self._made_of([v], turn) is None:
-                    return None, False
+                elected = elected or self._made_of([v], turn) is None
                 continue
             if wanted is not None:
                 for x in known:
                     found &= (x & np.uint64(1)).astype(bool) == (wanted != i.negated)
-        return found, certain
+        return found, certain, elected
+
+
+def _of_threads(x: _Stored) -> _Stored:
+    """The same with threads in the place of blocks, each block by itself."""
+    return replace(x, places=[at + (x.blocks << _ABOVE) for at in x.places], blocks=x.threads)
 
 
 def _differ(found: Sequence[_Stored], size: int, *, exactly: bool) -> bool:
@@ -359,12 +451,33 @@ class _Values(RegisterValues):
         base = self._sym(place.base) if isinstance(place.base, Sym) else self.read(place.base, k)
         return None if base is None else base + np.uint64(place.offset & (1 << 64) - 1)
 
+    def word(self, op: Operand, k: int) -> Numbers | None:
+        """The bits that an operand of a store holds."""
+        if isinstance(op, FloatImm):
+            return self.all(op.bits)
+        return self.read(op, k)
+
     def _made(self, i: Instr, k: int, known: dict[int, Numbers | None]) -> Numbers | None:
         if i.op == "ld" and "param" in i.mods and i.guard is None:
             return self._parameter(i)
         if i.op == "mov" and i.guard is None and isinstance(i.operands[1], Sym):
             return self._sym(i.operands[1])
+        if i.guard is None and i.op in ("mov", "cvt") and kind(i.mods[0 if i.op == "mov" else -2]) == "f":
+            return self._float(i, k)
         return super()._made(i, k, known)
+
+    def _float(self, i: Instr, k: int) -> Numbers | None:
+        """The bits of a float that is moved, or that an integer of 32 bits becomes."""
+        if i.op == "mov":
+            return self.word(i.operands[1], k)
+        number = self.read(i.operands[1], k) if i.mods[0] == "rn" and len(i.mods) == 3 else None
+        if number is None or i.mods[2] not in ("u32", "s32"):
+            return None
+        whole = as_type(number, i.mods[2])
+        whole = whole.view(np.int64) if i.mods[2] == "s32" else whole
+        if i.mods[1] == "f32":
+            return whole.astype(np.float32).view(np.uint32).astype(np.uint64)
+        return whole.astype(np.float64).view(np.uint64) if i.mods[1] == "f64" else None
 
     def _sym(self, place: Sym) -> Numbers:
         return self.all(self._drawn(place.name, 0, *_POINTERS) // _ALIGNED * _ALIGNED + place.offset)
@@ -521,4 +634,4 @@ _Values.operations = {
     "abs": _turned,
 }
 
-__all__ = ["BlockPlaces", "Given", "Shared"]
+__all__ = ["SAMPLES", "BlockPlaces", "Given", "Shared", "StoreRows"]

@@ -29,7 +29,7 @@ from syncverify.frontends.ptx.decode.wmma import matrix_in_global, moves_matrix
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.isa.participants import by_all_lanes, by_lanes
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Operand, Reg, Special
-from syncverify.frontends.ptx.syntax.operands import results, sources
+from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 from syncverify.model.events import Ev, Event
 
 #: Those with an event of their own, beside matrices in shared memory.
@@ -67,7 +67,7 @@ class Row:
 
     at: tuple[int, ...]
     mask: Operand | None
-    kind: int  # a number for what they are
+    kind: int  # a number for what they are; odd: what they bring is more than stored
     whole: bool = False  # some of them are operations of the whole warp
 
 
@@ -279,7 +279,20 @@ class Collectives:
         whole = any(by_all_lanes(self.body[k]) for k in at)
         # PTX ISA, .aligned: all threads of the warp execute the same instruction, not one of its kind
         names += [str(k) for k in at[:1] if any("aligned" in self.body[j].mods for j in at)]
-        return Row(tuple(at), self._mask(self.body[at[0]]), crc32("+".join(names).encode()), whole)
+        read = any(not self._read.isdisjoint(results(self.body[k])) for k in at)
+        kind = crc32("+".join(names).encode()) & ~1 | read
+        return Row(tuple(at), self._mask(self.body[at[0]]), kind, whole)
+
+    @cached_property
+    def _read(self) -> frozenset[str]:
+        """The registers that decide, place an access, or are computed with: all that is not stored alone."""
+        read: set[str] = set()
+        for i in self.body:
+            if i.op == "st":
+                read.update(registers(i.operands[0]), () if i.guard is None else (i.guard.name,))
+            else:
+                read.update(sources(i))
+        return frozenset(read)
 
     def _mask(self, i: Instr) -> Operand | None:
         """The mask; None for all lanes."""

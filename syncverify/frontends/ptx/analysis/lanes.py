@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from syncverify.frontends.ptx.analysis.carry_chains import CARRIED
 from syncverify.frontends.ptx.analysis.slice import Slice, slice_of
 from syncverify.frontends.ptx.analysis.uniformity import LANES as LANE_BITS
 from syncverify.frontends.ptx.analysis.uniformity import MOST_BLOCKS, Uniformity
@@ -238,24 +237,20 @@ def _tainted(
     return found
 
 
-#: What instructions leave for others beside registers: the carry, and the memory of a thread.
-_CARRY, _MEMORY = "%carry", "%memory"
+#: What instructions leave for others beside registers: the memory of a thread.
+_MEMORY = "%memory"
 #: State spaces that are a thread's own. A generic address may lead there.
 _OWN_MEMORY = ("local", "param")
 
 
 def _leaves(i: Instr) -> Iterator[str]:
     """What an instruction writes beside registers that later ones of the same thread may read."""
-    if "cc" in i.mods:
-        yield _CARRY
     if writes(i, *_OWN_MEMORY):
         yield _MEMORY
 
 
 def _left_for(i: Instr) -> Iterator[str]:
     """What an instruction reads of that."""
-    if i.op in CARRIED:
-        yield _CARRY
     if reads(i, *_OWN_MEMORY):
         yield _MEMORY
 

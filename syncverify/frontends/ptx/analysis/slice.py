@@ -17,6 +17,8 @@ from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.flow.warp_counts import counts_down
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Sym, Vector
 from syncverify.frontends.ptx.syntax.operands import (
+    CARRIED,
+    CARRY,
     float_conversion,
     float_product,
     registers,
@@ -116,8 +118,6 @@ class _Slicer:
                 continue
             for name in results(i):
                 self.definitions.setdefault(name, []).append(k)
-            if "cc" in i.mods:
-                self.definitions.setdefault("%carry", []).append(k)
             if i.op in ("st", "atom", "red"):
                 for space in _spaces(i):
                     self.stores.setdefault(space, []).append(k)
@@ -310,8 +310,8 @@ class _Slicer:
             for n, op in enumerate(i.operands):
                 if n or not results(i) or isinstance(op, Mem):
                     self._need(k, registers(op))
-            if i.op in ("addc", "subc", "madc"):
-                self._need(k, ("%carry",))
+            if i.op in CARRIED:
+                self._need(k, (CARRY,))
 
     def _load(self, k: int, name: str) -> None:
         """What is stored where a register is loaded from matters."""

@@ -27,7 +27,6 @@ from itertools import pairwise
 import numpy as np
 
 from syncverify.frontends.ptx.analysis.butterflies import Butterflies
-from syncverify.frontends.ptx.analysis.carry_chains import CARRIED, carried_from
 from syncverify.frontends.ptx.analysis.load_agreement import LoadAgreement
 from syncverify.frontends.ptx.analysis.thread_values import ThreadValues
 from syncverify.frontends.ptx.flow.control_flow import Flow
@@ -46,7 +45,7 @@ from syncverify.frontends.ptx.syntax.nodes import (
     Sym,
     Vector,
 )
-from syncverify.frontends.ptx.syntax.operands import registers, results, sources
+from syncverify.frontends.ptx.syntax.operands import CARRIED, CARRY, registers, results, sources
 from syncverify.frontends.ptx.syntax.pure_operations import PURE
 from syncverify.frontends.ptx.syntax.types import kind, width
 from syncverify.model.events import EACH_BLOCK, EACH_TIME
@@ -303,15 +302,6 @@ class Uniformity:
             found = self._brought([(self.versions.read(name, k), here) for name in sources(self.body[k])])
             if self.body[k].op == "shfl":
                 found |= set(self.leaving(k))
-            if self.body[k].op in CARRIED:
-                chain = carried_from(self.flow, k)
-                if chain is None:  # the carry may be anybody's
-                    found = frozenset(range(len(self.versions.writer)))
-                else:
-                    some = [
-                        (self.versions.read(name, j), here) for j in chain for name in sources(self.body[j])
-                    ]
-                    found |= self._brought(some)
             self._all_read[k] = found
         return found
 
@@ -641,9 +631,8 @@ class Uniformity:
         if i.op in PURE and "cc" not in mods:
             return self._computed(k, i, name)
         if i.op in CARRIED or "cc" in mods:
-            chain = carried_from(self.flow, k)
-            given = [self._operand(op, 64, j) for j in chain or () for op in self.body[j].operands[1:]]
-            return EVERY if chain is None else _union(given)
+            carry = [self._value(CARRY, k)] if i.op in CARRIED else []
+            return _union([*(self._operand(op, 64, k) for op in ops[1:]), *carry])
         match i.op:
             case "ld" | "ldu":
                 return self._loaded(k, i)

@@ -29,7 +29,7 @@ from syncverify.frontends.ptx.flow.control_flow import Flow, read_early
 from syncverify.frontends.ptx.isa.accesses import computes, effects
 from syncverify.frontends.ptx.isa.participants import by_lanes
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Reg, Vector
-from syncverify.frontends.ptx.syntax.operands import registers, results, sources
+from syncverify.frontends.ptx.syntax.operands import CARRIED, CARRY, registers, results, sources
 from syncverify.frontends.ptx.syntax.types import kind, width
 
 #: States of the search for one path; beyond them it is taken to exist.
@@ -270,6 +270,8 @@ def _uses(i: Instr, k: int) -> Iterator[_Use]:
         return
     for op in i.operands[1:]:
         yield from (_Use(k, r) for r in registers(op))
+    if i.op in CARRIED:
+        yield _Use(k, CARRY)
 
 
 def _part_of(i: Instr, k: int, asked: _Use) -> list[_Use] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from syncverify.frontends.ptx.compile.operands import NotPlain, Operands
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Operand, Pair, Reg
-from syncverify.frontends.ptx.syntax.operands import float_product
+from syncverify.frontends.ptx.syntax.operands import CARRY, float_product
 from syncverify.frontends.ptx.syntax.types import width
 from syncverify.frontends.ptx.values.arith import PRMT_MODES
 
@@ -56,7 +56,7 @@ class Arithmetic(Operands):
         to fit."""
         t = f"r[{self.slot('%total')}]"
         low = self._one(i, f"unsigned({t}, {bits})")
-        return [("%total", total), *low, ("%carry", f"carried({t}, {bits}, {sign}1)")]
+        return [("%total", total), *low, (CARRY, f"carried({t}, {bits}, {sign}1)")]
 
     def _product(self, i: Instr) -> tuple[str, int]:
         """Text of a mul's or mad's product, and the bits of the result."""

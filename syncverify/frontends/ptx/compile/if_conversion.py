@@ -139,7 +139,7 @@ class IfConversion:
         join = self.flow.join(block)
         ends = join >= self.flow.end
         blocks = self.flow.between(block)
-        names = {"%carry"}
+        names = set[str]()
         sites: set[int] = set()
         for b in blocks:
             if self.marked(b):

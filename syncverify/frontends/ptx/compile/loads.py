@@ -19,7 +19,7 @@ from syncverify.frontends.ptx.compile.runtime import (
 from syncverify.frontends.ptx.compile.state import CONTEXT, SPACES, TAKE
 from syncverify.frontends.ptx.decode.map_addresses import MapAddress, located, moved, somewhere
 from syncverify.frontends.ptx.syntax.nodes import Instr, Mem, Operand, Reg, Sym, Vector
-from syncverify.frontends.ptx.syntax.operands import registers, results, sources
+from syncverify.frontends.ptx.syntax.operands import CARRY, registers, results, sources
 from syncverify.frontends.ptx.syntax.types import width
 
 
@@ -44,7 +44,7 @@ class Values(Text):
             slot = self.p.slot(name)
             if name.startswith("%") and name in ("%total", "%test", "%shfl", "%match"):
                 self._text(f"r[{slot}] = {text}")
-            elif name != "%carry" and name not in self.wanted:
+            elif name != CARRY and name not in self.wanted:
                 continue
             else:
                 to = f"w{len(late)}" if apart else f"r[{slot}]"

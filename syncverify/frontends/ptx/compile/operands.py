@@ -17,6 +17,7 @@ from syncverify.frontends.ptx.syntax.nodes import (
     Sym,
     Vector,
 )
+from syncverify.frontends.ptx.syntax.operands import CARRY
 from syncverify.frontends.ptx.syntax.types import kind, width
 from syncverify.frontends.ptx.values import arith
 
@@ -45,7 +46,7 @@ class Operands:
         self.wanted = wanted
         self.added = added  # predicates of comparisons that are only added
         self.choosing = choosing  # and of those that choose how long loops go on
-        self.carry = slot("%carry")
+        self.carry = slot(CARRY)
 
     # ------------------------------------------------------------ operands
 

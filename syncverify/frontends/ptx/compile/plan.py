@@ -97,6 +97,7 @@ from syncverify.frontends.ptx.decode.wmma import (
     stores_matrix,
 )
 from syncverify.frontends.ptx.flow.asserts import SILENT, called, stops
+from syncverify.frontends.ptx.flow.carries import loses_carries
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Mem, Module, Reg, Special
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
@@ -195,6 +196,7 @@ class Plan:
         """Effects of instructions, each by itself."""
         pointers = shared_pointers(self.function)
         foreign = {**foreign_addresses(self.flow, self.module), **unset_addresses(self.function)}
+        lost = loses_carries(self.flow)
         for k, i in enumerate(self.body):
             if self.leaves_out(k):
                 continue
@@ -214,7 +216,7 @@ class Plan:
                 self._outside.add(k)
                 found = None
             if found is None and (i.op == "call" or stops(i)):
-                found = _stop(i)
+                found = _stop(i) if k not in lost else Unsupported(_LOST)
             if found is not None:
                 self.decoded[k] = found
         self._shared_flags()
@@ -1014,6 +1016,10 @@ def _met_first(row: Effect, own: Decoded | None) -> Decoded:
         return [*row.emit(ctx, site, v[:n]), *then.emit(ctx, site, v[n:])]
 
     return replace(own, emit=emit, operands=(*row.operands, *own.operands))
+
+
+#: Why nothing is said of a kernel with some calls.
+_LOST = "the call does not keep the carry that is read behind it"
 
 
 def _stop(i: Instr) -> Unsupported | None:

@@ -20,9 +20,7 @@ from syncverify.frontends.ptx.compile.state import AFTER, ENDED, SETTLED, START,
 from syncverify.frontends.ptx.compile.wgmma_runs import together
 from syncverify.frontends.ptx.flow.control_flow import live_before
 from syncverify.frontends.ptx.syntax.nodes import Instr
-from syncverify.frontends.ptx.syntax.operands import registers, results, sources
-
-_CARRY = ("%carry",)
+from syncverify.frontends.ptx.syntax.operands import CARRY, registers, results, sources
 
 
 class Program(Plan):
@@ -144,23 +142,21 @@ class Program(Plan):
 
     @cached_property
     def _kept(self) -> frozenset[str]:
-        return self.slice.registers.union(*self.constants.values(), _CARRY)
+        return self.slice.registers.union(*self.constants.values(), (CARRY,))
 
     def _reads(self, k: int) -> tuple[str, ...]:
         if k in self.slice.pure or k in self.decoded or k in self.slice.branches:
-            carry = _CARRY if self.body[k].op in ("addc", "subc", "madc") else ()
             return (
                 *sources(self.body[k]),
                 *self.together.reads.get(k, ()),
                 *self.constants.get(k, ()),
-                *carry,
             )
         return ()
 
     def _writes(self, k: int) -> tuple[str, ...]:
         if k not in self.slice.pure and k not in self.decoded:
             return ()
-        return (*results(self.body[k]), *(_CARRY if "cc" in self.body[k].mods else ()))
+        return results(self.body[k])
 
     def _late(self, k: int) -> bool:
         """Whether an instruction reads registers after its events: for what it keeps, or an answer."""

@@ -295,7 +295,7 @@ class PtxSystem(SymbolicSystem):
         r[PC], r[QUEUE] = program.entry, ()
         r[PARTED], r[PASSED] = (), 0
         for name, slot in program.slots.items():
-            if name.startswith(("%carry", "%total", "%test", "%shfl", "%match", "%use", "%turn", TAKE)):
+            if name.startswith(("%total", "%test", "%shfl", "%match", "%use", "%turn", TAKE)):
                 r[slot] = 0
         specials = Specials(self.launch, self.cluster, self.elected)
         for name, slot in program.symbols.items():

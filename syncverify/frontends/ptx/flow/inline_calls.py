@@ -9,7 +9,8 @@ of an ``f`` that reads ``ld.param.u32 %r2, [f_p]`` becomes ``mov.b32 %p@0, %r1``
 
 A parameter whose parts overlap, a byte and its word say, becomes a variable in local memory. A call by a
 register that nothing but a ``mov`` of one function writes is a call of that function. What does not fit stays
-a call, which the analysis stops at: recursion, other function pointers, and jump tables of the function.
+a call, which the analysis stops at: recursion, other function pointers, jump tables of the function, and
+carries from one side of a call to the other.
 
 A variable of a function in local memory is one for each call. One in shared memory is one for the block,
 whoever calls: it keeps its name, and its calls stay if another variable of the file has that name.
@@ -23,6 +24,8 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
+from syncverify.frontends.ptx.flow.carries import loses_carries, reads_a_carry_of_its_caller
+from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.flow.expand import expanded
 from syncverify.frontends.ptx.syntax.nodes import (
     FloatImm,
@@ -40,7 +43,7 @@ from syncverify.frontends.ptx.syntax.nodes import (
     Variable,
     Vector,
 )
-from syncverify.frontends.ptx.syntax.operands import results
+from syncverify.frontends.ptx.syntax.operands import CARRIED, results
 from syncverify.frontends.ptx.syntax.types import width
 
 #: Instructions of a function with all its calls inlined.
@@ -167,6 +170,8 @@ class _Caller:
 
     def run(self) -> Function:
         f = self.f
+        if any(i.op in CARRIED for i in f.body) and loses_carries(Flow(f)):
+            raise _StaysError
         self.registers |= f.registers
         self.variables += (replace(v, space="local") if v.name in self.in_memory else v for v in f.variables)
         calls = [i for i in f.body if _callee(i) in self.known]
@@ -220,7 +225,7 @@ class _Caller:
     def _callee_of(self, i: Instr) -> Function:
         """The function that is called, its own calls inlined; _StaysError where it cannot be put in."""
         name = _callee(i)
-        if name in (*self.within, self.f.name):
+        if name in (*self.within, self.f.name) or reads_a_carry_of_its_caller(self.known[name]):
             raise _StaysError
         callee = _whole(self.known[name], self.known, (*self.within, self.f.name))
         fits = len(_items(i.operands[0])) == len(callee.results)

@@ -2,7 +2,8 @@
 
 A *version* of a register is one write of it, what a block merges of the versions that come to it along its
 edges, or what a register holds that nothing has written. An instruction reads exactly one version of each of
-its registers. Registers that several parts of a function use for different things thereby come apart.
+its registers, the condition code among them. Registers that several parts of a function use for different
+things thereby come apart.
 
 An example: after ``mov r, 0; @p bra A; add r, r, 1; A: st [x], r`` the store reads a merge, at A, of the
 version of ``mov`` and that of ``add``.

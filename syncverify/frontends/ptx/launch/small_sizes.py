@@ -14,6 +14,8 @@ from syncverify.ir.expr import Binary, Call, Expr, Int, Var, evaluate, names
 MOST_SIZES, MOST_VALUES, MOST = 3, 6, 12
 #: A size's first value is looked for up to here.
 FURTHEST = 1 << 13
+#: What a size that nothing bounds is tried with, where it places accesses: steps of up to a warp.
+POWERS = (1, 2, 4, 8, 16, 32)
 #: Bytes of a parameter that may be a pointer, if nothing is said of it.
 _POINTER = 8
 #: Clusters of a grid whose blocks may read what others write, and how large sizes are there at most.
@@ -80,6 +82,25 @@ def largest_sizes(facts: PtxFacts, wanted: Set[str]) -> Iterator[dict[str, int]]
     known = [c for c in facts.constraints() if names(c) <= bound.keys()]
     if not (wanted - free).isdisjoint(sizes) and all(_holds(c, bound) for c in known):
         yield bound
+
+
+def powers_of_two(facts: PtxFacts, wanted: Set[str]) -> Iterator[dict[str, int]]:
+    """Small powers of two for each of some sizes that nothing bounds, with the second smallest of all others,
+    but for what may be a pointer."""
+    leaves = (facts.leaf(n, *load) for n, loads in enumerate(facts.loads) for load in loads)
+    pointers = {leaf.name for leaf in leaves if not leaf.given and leaf.size == _POINTER}
+    sizes = sorted(n for n in facts.symbols() if not n.startswith("grid.") and n not in pointers)
+    known = facts.constraints()
+    own = {name: [c for c in known if names(c) == {name}] for name in sizes}
+    allowed = {name: _values(name, own[name], 2) for name in sizes}
+    if not all(allowed.values()):
+        return
+    for name in sizes:
+        free = name in wanted and all(_holds(c, {name: FURTHEST}) for c in own[name])
+        for value in POWERS if free else ():
+            bound = {other: found[-1] for other, found in allowed.items()} | {name: value}
+            if all(_holds(c, bound) for c in known if names(c) <= bound.keys()):
+                yield bound
 
 
 def _values(name: str, constraints: Iterable[Expr], most: int = MOST_VALUES) -> list[int]:

@@ -17,6 +17,11 @@ _NO_RESULT = frozenset(
 )
 
 
+#: The condition code: the register of one bit in which sums leave their carry (PTX ISA, extended-precision
+#: integer arithmetic). It is no operand, and no register of a text has such a name.
+CARRY = "CC.CF"
+#: Instructions that read it. Those with ``.cc`` write it.
+CARRIED = frozenset({"addc", "subc", "madc"})
 #: Instructions whose registers are remembered, at most.
 _MOST = 1 << 16
 Names = Callable[[Instr], tuple[str, ...]]
@@ -68,7 +73,7 @@ def symbols(op: Operand | None) -> tuple[str, ...]:
 
 @_remembered
 def results(i: Instr) -> tuple[str, ...]:
-    """The registers that an instruction writes."""
+    """The registers that an instruction writes, and the condition code."""
     if not i.operands:
         return ()
     if i.op in _NO_RESULT:
@@ -86,12 +91,13 @@ def results(i: Instr) -> tuple[str, ...]:
     if i.op in ("multimem", "tensormap", "clusterlaunchcontrol") and not i.name.startswith("multimem.ld"):
         return () if i.name != "clusterlaunchcontrol.query_cancel" else registers(i.operands[0])
     first = i.operands[0]
-    return () if isinstance(first, Mem) else registers(first)
+    carry = (CARRY,) if "cc" in i.mods else ()
+    return () if isinstance(first, Mem) else (*registers(first), *carry)
 
 
 @_remembered
 def sources(i: Instr) -> tuple[str, ...]:
-    """The registers that an instruction reads, its guard included."""
+    """The registers that an instruction reads, its guard and the condition code included."""
     guard = () if i.guard is None else (i.guard.name,)
     if i.op == "wgmma" or not results(i):
         read = i.operands
@@ -99,7 +105,8 @@ def sources(i: Instr) -> tuple[str, ...]:
         return guard + registers(i.operands[1])
     else:
         read = i.operands[1:]
-    return (*guard, *chain.from_iterable(map(registers, read)))
+    carry = (CARRY,) if i.op in CARRIED else ()
+    return (*guard, *chain.from_iterable(map(registers, read)), *carry)
 
 
 def is_poll(i: Instr) -> bool:

@@ -45,15 +45,21 @@ def found_in(lines: str) -> bool:
     return any(True for _ in unset_paths(flow, ThreadValues(flow, (64, 1, 1))))
 
 
-def statements(draw: random.Random, depth: int = 0) -> list[Statement]:
+#: The condition code, which sums leave a carry in, and what makes addresses of it.
+CC = "CC.CF"
+OF_CARRIES = ("sum", "take", "chain")
+
+
+def statements(draw: random.Random, depth: int = 0, more: tuple[str, ...] = ()) -> list[Statement]:
     found: list[Statement] = []
     for _ in range(draw.randint(1, 4)):
         guard = draw.choice(("", "", "@%p{n} ", "@!%p{n} ")).format(n=draw.randrange(5))
         a, b = draw.choice(ADDRESSES), draw.choice(ADDRESSES)
-        match draw.choice(("write", "write", "copy", "use", "if") if depth < 2 else ("write", "copy", "use")):
+        some = ("write", "write", "copy", "use", "if") if depth < 2 else ("write", "copy", "use")
+        match draw.choice((*some, *more)):
             case "if":
                 found.append(("if", f"{draw.choice(('@', '@!'))}%p{draw.randrange(5)}", "open"))
-                found += statements(draw, depth + 1)
+                found += statements(draw, depth + 1, more)
                 found.append(("end",))
             case what:
                 found.append((what, guard, a, b))
@@ -75,6 +81,9 @@ def written(program: list[Statement]) -> str:
                 "write": f"mov.u64 {a}, %rd0;",
                 "copy": f"add.u64 {a}, {b}, 8;",
                 "use": f"ld.global.u32 %r4, [{a}];",
+                "sum": "add.cc.u64 %rd4, %rd0, 1;",
+                "take": f"addc.u64 {a}, %rd0, 0;",
+                "chain": f"subc.cc.u64 {a}, {b}, 0;",
             }
             lines.append(guard + text[what])
     return "\n".join(lines)
@@ -82,7 +91,7 @@ def written(program: list[Statement]) -> str:
 
 def harms(program: list[Statement], values: dict[str, bool]) -> bool:
     """Whether an execution accesses memory at an address without a value."""
-    has, skipped = dict.fromkeys(ADDRESSES, False), 0
+    has, skipped = dict.fromkeys((*ADDRESSES, CC), False), 0
 
     def holds(guard: str) -> bool:
         name = guard.strip().lstrip("@").lstrip("!")
@@ -95,7 +104,17 @@ def harms(program: list[Statement], values: dict[str, bool]) -> bool:
             _, a, b = more
             if what == "use" and not has[a]:
                 return True
-            has[a] = True if what == "write" else has[b] if what == "copy" else has[a]
+            match what:
+                case "write":
+                    has[a] = True
+                case "copy":
+                    has[a] = has[b]
+                case "sum":
+                    has[CC] = True
+                case "take":
+                    has[a] = has[CC]
+                case "chain":
+                    has[a] = has[CC] = has[b] and has[CC]
     return False
 
 
@@ -114,7 +133,25 @@ def test_all_paths_that_predicates_allow_are_found_and_no_others(first: int) -> 
     assert wrong == []
 
 
+@pytest.mark.parametrize(
+    ("first", "last"), [(0, 200), pytest.param(200, 2000, marks=pytest.mark.slow)], ids=("some", "more")
+)
+def test_so_they_are_where_addresses_are_made_of_carries(first: int, last: int) -> None:
+    wrong = []
+    for seed in range(first, last):
+        program = statements(random.Random(seed), more=OF_CARRIES)
+        if found_in(written(program)) != any(harms(program, values) for values in every()):
+            wrong.append((seed, written(program)))
+    assert wrong == []
+
+
 CASES = [
+    ("@%p0 add.cc.u64 %rd1, %rd0, 8; addc.u64 %rd2, %rd0, 0; ld.global.u32 %r4, [%rd2];", True),
+    ("L: addc.u64 %rd2, %rd0, 0; ld.global.u32 %r4, [%rd2]; add.cc.u64 %rd1, %rd0, 8; @%p0 bra L;", True),
+    ("sub.cc.u64 %rd1, %rd1, %rd1; addc.u64 %rd2, %rd0, 0; ld.global.u32 %r4, [%rd2];", False),
+    ("add.cc.u64 %rd1, %rd1, %rd0; addc.u64 %rd2, %rd0, 0; ld.global.u32 %r4, [%rd2];", True),
+    ("add.cc.u64 %rd1, %rd0, 8; subc.u64 %rd2, %rd2, %rd2; ld.global.u32 %r4, [%rd2];", True),
+    ("mad.lo.cc.u64 %rd1, %rd0, 8, 0; madc.hi.u64 %rd2, %rd0, 8, 0; ld.global.u32 %r4, [%rd2];", False),
     ("L: ld.global.u32 %r4, [%rd1]; mov.u64 %rd1, %rd0; @%p0 bra L;", True),
     ("mov.u64 %rd1, %rd0; L: ld.global.u32 %r4, [%rd1]; add.u64 %rd1, %rd1, 8; @%p0 bra L;", False),
     ("setp.gt.u32 %p5, %r0, 63; @%p5 mov.u64 %rd1, %rd0; @%p5 ld.global.u32 %r4, [%rd1];", False),

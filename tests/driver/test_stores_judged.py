@@ -1,0 +1,239 @@
+"""Accesses of different threads to one place of global memory, beside an execution of all by numbers.
+
+A kernel is a few stores and loads, each under a guard, to places and of values that numbers of threads and
+blocks make, with barriers between some. Two conflict if they are of threads of two blocks, or of two threads
+of one that no barrier comes between, and touch one byte: a load and a store in any case, two stores if the
+bytes differ. Stores that conflict have to be named. With a load that conflicts nothing is proved, but where
+many threads of a block store at once: there an assumption has to say so. Of others nothing is said.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+
+import pytest
+
+import syncverify
+from syncverify.base.diagnostics import KernelReport, Verdict
+
+BLOCKS, THREADS = 4, 32
+TEXT = """.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 out, .param .u64 count, .param .u64 sums)
+{{
+.reg .pred %p<60>; .reg .b32 %r<90>; .reg .b64 %rd<60>; .reg .b16 %h<9>;
+ld.param.u64 %rd1, [out]; ld.param.u64 %rd2, [count];
+mov.u32 %r0, %ctaid.x; mov.u32 %r1, %tid.x; mov.u32 %r2, 0;
+{body}
+ld.param.u64 %rd3, [sums]; mad.lo.u32 %r3, %r0, 32, %r1; mul.wide.u32 %rd4, %r3, 4; add.u64 %rd3, %rd3, %rd4;
+st.global.u32 [%rd3], %r2;
+ret;
+}}
+"""
+
+
+@dataclass(frozen=True)
+class Line:
+    """``a`` blocks and ``b`` threads and ``c``, without low bits: a place in words, or a value."""
+
+    a: int
+    b: int
+    c: int
+    low: int = 0
+
+    def of(self, block: int, thread: int) -> int:
+        return (self.a * block + self.b * thread + self.c) >> self.low
+
+    def text(self, to: str) -> str:
+        return (f"mul.lo.u32 {to}, %r0, {self.a}; mad.lo.u32 {to}, %r1, {self.b}, {to};"
+                f" add.u32 {to}, {to}, {self.c}; shr.u32 {to}, {to}, {self.low};")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Guard:
+    """Who stores: a test of the block, then one of the thread. ``elected``: whom an atomic says, besides."""
+
+    block: tuple[str, int] | None
+    thread: tuple[str, int] | None
+    elected: bool = False
+
+    def holds(self, block: int, thread: int) -> bool:
+        tests = ((self.block, block), (self.thread, thread))
+        return all(t is None or {"eq": n == t[1], "ne": n != t[1], "lt": n < t[1]}[t[0]] for t, n in tests)
+
+    def text(self, n: int, label: str) -> str:
+        out = ""
+        for m, (test, register) in enumerate(((self.block, "%r0"), (self.thread, "%r1"))):
+            if test is not None:
+                p = f"%p{4 * n + m}"
+                out += f"setp.{test[0]}.u32 {p}, {register}, {test[1]}; @!{p} bra {label};"
+        if self.elected:
+            out += (f"atom.global.add.u32 %r{60 + n}, [%rd2+{8 * n}], 1;"
+                    f" setp.ne.u32 %p{4 * n + 2}, %r{60 + n}, 0; @%p{4 * n + 2} bra {label};")  # fmt: skip
+        return out
+
+
+@dataclass(frozen=True)
+class Store:
+    """A store, or a load from that place."""
+
+    place: Line
+    value: Line
+    guard: Guard
+    bytes: int
+    offset: int
+    loads: bool = False
+
+    def text(self, n: int) -> str:
+        at, value, base = f"%r{10 + n}", f"%r{30 + n}", f"%rd{10 + n}"
+        access = f"st.global.u{8 * self.bytes} [{base}+{self.offset}], {value};"
+        if self.loads:
+            access = (f"ld.global.u{8 * self.bytes} %r{50 + n}, [{base}+{self.offset}];"
+                      f" add.u32 %r2, %r2, %r{50 + n};")  # fmt: skip
+        return (f"{self.guard.text(n, f'L{n}')} {self.place.text(at)} {self.value.text(value)}"
+                f" mul.wide.u32 {base}, {at}, 4; add.u64 {base}, %rd1, {base};"
+                f" {access}\nL{n}:\n")  # fmt: skip
+
+
+def drawn(draw: Random, *, elections: bool = False, reads: bool = False) -> list[Store | None]:
+    """Stores, loads perhaps, and barriers between some."""
+    found: list[Store | None] = []
+    for _ in range(draw.randint(1, 3)):
+        place = draw.choice([Line(32, 1, 0), Line(0, 1, 0), Line(1, 0, 0), Line(0, 0, 0), Line(16, 1, 0),
+                             Line(32, 1, 32), Line(1, 0, 0, 1), Line(0, 1, 0, 1), Line(1, 0, 4)])  # fmt: skip
+        value = draw.choice([Line(0, 0, 7), Line(0, 0, 9), Line(1, 0, 0), Line(0, 1, 0), Line(32, 1, 0),
+                             Line(0, 0, 7), Line(256, 0, 7)])  # fmt: skip
+        block = draw.choice([None, None, ("eq", draw.randrange(3)), ("ne", 0), ("lt", 2)])
+        thread = draw.choice([None, ("eq", 0), ("eq", draw.randrange(32)), ("lt", 16), ("ne", 0)])
+        elected = elections and draw.random() < 0.5
+        size = draw.choice([4, 4, 4, 2, 1 if value.a < 256 else 4])
+        offset = draw.randrange(0, 4, size)
+        loads = reads and draw.random() < 0.5
+        found.append(Store(place, value, Guard(block, thread, elected), size, offset, loads))
+        if draw.random() < 0.4:
+            found.append(None)
+    return found
+
+
+def text(program: list[Store | None]) -> str:
+    lines = [x.text(n) if x is not None else "bar.sync 0;\n" for n, x in enumerate(program)]
+    return TEXT.format(body="".join(lines))
+
+
+#: A byte that is touched: by which access, in which block and thread, behind how many barriers; its value.
+Byte = tuple[int, int, int, int, int]
+
+
+def bytes_of(program: list[Store | None]) -> dict[int, list[Byte]]:
+    found: dict[int, list[Byte]] = {}
+    barriers = 0
+    for n, x in enumerate(program):
+        if x is None:
+            barriers += 1
+            continue
+        for block in range(BLOCKS):
+            for thread in range(THREADS):
+                if x.guard.holds(block, thread):
+                    value = x.value.of(block, thread)
+                    at = 4 * x.place.of(block, thread) + x.offset
+                    for j in range(x.bytes):
+                        row = n, block, thread, barriers, value >> 8 * j & 255
+                        found.setdefault(at + j, []).append(row)
+    return found
+
+
+def unordered(program: list[Store | None]) -> Iterator[tuple[Byte, Byte]]:
+    """The accesses of different threads to one byte that nothing orders."""
+    for rows in bytes_of(program).values():
+        for a in rows:
+            yield from ((a, b) for b in rows if a[1:3] != b[1:3] and (a[1] != b[1] or a[3] == b[3]))
+
+
+def conflicts(program: list[Store | None]) -> bool:
+    """Whether two stores conflict, or may by whom an atomic elects, which is one thread."""
+    loads = [x is not None and x.loads for x in program]
+    elected = [x is not None and x.guard.elected for x in program]
+    return any(
+        a[4] != b[4] and not (loads[a[0]] or loads[b[0]]) and not (a[0] == b[0] and elected[a[0]])
+        for a, b in unordered(program)
+    )
+
+
+def read_in_no_order(program: list[Store | None]) -> set[bool]:
+    """Of loads and stores that conflict, whether many threads of the block store at once there."""
+    loads = [x is not None and x.loads for x in program]
+    found = set[bool]()
+    for rows in bytes_of(program).values():
+        many = Counter(row[:2] for row in rows)
+        read = [a for a in rows if loads[a[0]]]
+        for b in rows:
+            if not loads[b[0]] and any(a[1:3] != b[1:3] and (a[1] != b[1] or a[3] == b[3]) for a in read):
+                found.add(many[b[:2]] > 1)
+    return found
+
+
+def stored_twice(program: list[Store | None]) -> bool:
+    """Whether two stores touch one byte in no order, of one value perhaps."""
+    loads = [x is not None and x.loads for x in program]
+    return any(not (loads[a[0]] or loads[b[0]]) for a, b in unordered(program))
+
+
+def checked(program: list[Store | None]) -> KernelReport:
+    facts = {"block": [THREADS], "grid": [BLOCKS], "params": {"0": "ptr", "1": "ptr", "2": "ptr"}}
+    (report,) = syncverify.check(text(program), facts={"kernel": {"k": facts}}, replay=False, advice=False)
+    return report
+
+
+def said(program: list[Store | None]) -> bool:
+    """Whether the report says that the value at a place is not determined."""
+    report = checked(program)
+    if report.verdict is not Verdict.PROVED:
+        assert "different values to one place" in str(report.reason), report.reason
+        return True
+    return any("to one place of" in x for x in report.assumptions)
+
+
+def judged(first: int, last: int) -> list[tuple[int, bool]]:
+    wrong = []
+    for seed in range(first, last):
+        elections = seed % 3 == 2
+        program = drawn(Random(seed), elections=elections)
+        found, expected = said(program), conflicts(program)
+        if found != expected and not (elections and found):
+            wrong.append((seed, found))
+    return wrong
+
+
+def judged_with_loads(first: int, last: int) -> list[tuple[int, str]]:
+    wrong = []
+    for seed in range(first, last):
+        program = drawn(Random(seed), reads=True)
+        report = checked(program)
+        races, differ, twice = read_in_no_order(program), conflicts(program), stored_twice(program)
+        named = any("to one place of" in x for x in report.assumptions)
+        taken = any("no other thread reads" in x for x in report.assumptions)
+        if report.verdict is Verdict.PROVED:
+            right = races <= {True} and taken >= bool(races) and named == differ
+        else:
+            right = bool(races) or twice
+        if not right:
+            wrong.append((seed, f"{report.verdict} {races} {differ}"))
+    return wrong
+
+
+@pytest.mark.parametrize(
+    ("first", "last"), [(0, 15), pytest.param(15, 600, marks=pytest.mark.slow)], ids=("some", "more")
+)
+def test_what_conflicts_is_said_and_nothing_else(first: int, last: int) -> None:
+    assert judged(first, last) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "last"), [(0, 15), pytest.param(15, 600, marks=pytest.mark.slow)], ids=("some", "more")
+)
+def test_nothing_is_proved_of_a_load_that_conflicts(first: int, last: int) -> None:
+    assert judged_with_loads(first, last) == []

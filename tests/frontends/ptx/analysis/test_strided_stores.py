@@ -1,0 +1,79 @@
+"""The block that stores are written for: held against the places that each thread stores to."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from syncverify.frontends.ptx.analysis.strided_stores import as_large_as_stores_allow
+from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.syntax.parser import parse
+
+TEXT = """.version 8.0
+.target sm_90
+.address_size 64
+.shared .align 4 .b8 s[{size}];
+.visible .entry k()
+{{ .reg .b32 %r<9>;
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r2, %tid.y;
+  mov.u32 %r3, s;
+  mad.lo.s32 %r4, %r1, {x}, %r3;
+  mad.lo.s32 %r4, %r2, {y}, %r4;
+  {stores}
+  ret;
+}}
+"""
+
+
+def _said(block: tuple[int, int], x: int, y: int, places: tuple[int, ...], size: int) -> bool:
+    stores = " ".join(f"st.shared.u32 [%r4+{p}], %r1;" for p in places)
+    flow = Flow(parse(TEXT.format(size=size, x=x, y=y, stores=stores), "k.ptx").functions[0])
+    return as_large_as_stores_allow(flow, (*block, 1), {"s": size})
+
+
+def _expected(block: tuple[int, int], x: int, y: int, places: tuple[int, ...], size: int) -> bool:
+    """The same by going over threads, one by one."""
+
+    def by(wide: tuple[int, int], n: int) -> dict[tuple[int, int], int]:
+        return {(i, j): places[n] + x * i + y * j for i, j in product(range(wide[0]), range(wide[1]))}
+
+    def meets(wide: tuple[int, int]) -> set[tuple[int, int]]:
+        numbers = range(len(places))
+        return {
+            (n, m)
+            for n, m in product(numbers, numbers)
+            for t, p in by(wide, n).items()
+            for u, q in by(wide, m).items()
+            if t != u and p == q
+        }
+
+    here = meets(block)
+    if not here and len(places) * block[0] * block[1] * 4 == size:
+        return True
+    x_wide, y_wide = (block[0] * 2, block[1]), (block[0], block[1] * 2)
+    larger = [w for w, e in ((x_wide, block[0]), (y_wide, block[1])) if e > 1]
+    return bool(larger) and all(meets(w) - here for w in larger)
+
+
+@pytest.mark.parametrize("block", [(4, 2), (4, 4), (2, 2), (4, 1), (8, 1), (8, 2), (2, 8)])
+def test_blocks_beside_the_places_of_each_thread(block: tuple[int, int]) -> None:
+    rows = (0, 40, 80), (0, 20, 40, 60), (0, 16), (0,), (0, 4), (8, 0)
+    for places, y in product(rows, (0, 8, 16, 20)):
+        for size in (64, 128, 160):
+            said = _said(block, 4, y, places, size)
+            assert said is _expected(block, 4, y, places, size), (places, y, size)
+
+
+def test_the_tile_of_a_transposition() -> None:
+    rows = (0, 1056, 2112, 3168)
+    assert _said((32, 8), 4, 132, rows, 4224)
+    assert not _said((32, 4), 4, 132, rows, 4224)
+    assert not _said((8, 8), 4, 132, rows, 4224)
+
+
+def test_one_word_too_far_fills_nothing() -> None:
+    assert _said((256, 1), 4, 0, (0,), 1024)
+    assert not _said((128, 1), 4, 0, (4,), 1024)
+    assert not _said((256, 1), 4, 0, (4,), 1028)
