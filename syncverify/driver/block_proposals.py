@@ -121,7 +121,7 @@ def array_sizes(task: Task) -> dict[str, int]:
 
 def usual(task: Task, scope: ScopeKind) -> Iterator[Tried]:
     """What a check says of each usual block in turn, as far as the budget goes."""
-    return _within_budget(task, scope, asked_blocks(task))
+    return _within_budget(tried(task, scope, asked_blocks(task)))
 
 
 def by_places(task: Task, scope: ScopeKind, blocks: Iterable[Block]) -> Iterator[Tried]:
@@ -130,18 +130,18 @@ def by_places(task: Task, scope: ScopeKind, blocks: Iterable[Block]) -> Iterator
     Where the facts give the bytes of dynamic shared memory, such a proof says too little, and none is tried.
     """
     if task.kernel.facts.dynamic_smem is None:
-        yield from (Tried(b, _report(task, scope, b, places_alone=True)) for b in blocks)
+        yield from _within_budget(Tried(b, _report(task, scope, b, places_alone=True)) for b in blocks)
 
 
 def of_few_threads(task: Task, scope: ScopeKind) -> Iterator[Tried]:
     """The same of blocks of few threads."""
-    return _within_budget(task, scope, few_threads(task.kernel.function))
+    return _within_budget(tried(task, scope, few_threads(task.kernel.function)))
 
 
-def _within_budget(task: Task, scope: ScopeKind, blocks: Iterable[Block]) -> Iterator[Tried]:
+def _within_budget(found: Iterable[Tried]) -> Iterator[Tried]:
     try:
         with within(SECONDS), within_steps(STEPS):
-            yield from tried(task, scope, blocks)
+            yield from found
     except (OutOfBudgetError, InputError):
         return
 
