@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from itertools import product
 
 import pytest
@@ -30,20 +31,20 @@ ret;
 }}
 """
 #: What is put there, what the next turn asks for, and what ends the loop: by text, and by arithmetic.
-_NEW = {
+_NEW: Mapping[str, Callable[[int], int]] = {
     "add.u32 %r6, %r5, 1;": lambda asked: (asked + 1) % 4,
     "or.b32 %r6, %r5, 1;": lambda asked: asked | 1,
     "mov.u32 %r6, 1;": lambda _: 1,
     "mov.u32 %r6, %r5;": lambda asked: asked,
 }
-_NEXT = {
+_NEXT: Mapping[str, Callable[[int, int], int]] = {
     "mov.u32 %r5, %r7;": lambda _, found: found,
     "mov.u32 %r5, 0;": lambda *_: 0,
     "": lambda asked, _: asked,
     "and.b32 %r5, %r7, 1;": lambda _, found: found & 1,
     "not.b32 %r8, %r7; mov.u32 %r5, %r8;": lambda _, found: found ^ 3,
 }
-_END = {
+_END: Mapping[str, Callable[[int, int], bool]] = {
     "setp.ne.u32 %p1, %r7, %r5;": lambda asked, found: found == asked,
     "setp.eq.u32 %p1, %r7, %r5;": lambda asked, found: found != asked,
     "setp.ne.u32 %p1, %r7, 3;": lambda _, found: found == 3,
