@@ -52,6 +52,7 @@ class Record:
     issue: int = -1  # index of the asynchronous operation
     execution: int = 0  # of a store whose value depends on it: how often its class had executed it
     parts: tuple[Record, ...] = ()  # accesses that it represents: see ``access_merging``
+    source: int = -1  # the footprint that a bulk copy to global memory brings there
 
     @property
     def key(self) -> Key:
@@ -64,7 +65,7 @@ class Record:
             self.kind, self.cls, time, self.fp, self.site, self.column, self.tag, tag_value, self.used,
             self.atomic, self.scope, self.barrier, self.strict_rows_only, self.lane_free, self.fresh,
             self.over,
-            self.position, self.issue, self.execution, self.parts,
+            self.position, self.issue, self.execution, self.parts, self.source,
         )  # fmt: skip
 
     @property
@@ -79,7 +80,7 @@ class Record:
             self.kind, self.cls, self.time, fp, self.site, self.column, tag, self.tag_value, self.used,
             self.atomic, self.scope, barrier, self.strict_rows_only, self.lane_free, self.fresh,
             self.over,
-            self.position, self.issue, self.execution, parts,
+            self.position, self.issue, self.execution, parts, self.source,
         )  # fmt: skip
 
 

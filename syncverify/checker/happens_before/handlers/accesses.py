@@ -240,7 +240,7 @@ def judge(run: Run, t: LaneClass, first: Record, second: Record, lo: int, hi: in
         if not own:
             fps = run.info.footprints
             own = same_lanes(fps[first.fp], fps[second.fp], lo, hi)
-    if _one_copy(run, first, second):
+    if _one_copy(run, t, first, second):
         return False
     if _mixed_atomics(run, t, first, second, own):
         return False
@@ -341,15 +341,29 @@ def _common_byte(some: access_merging.Intervals, others: access_merging.Interval
     return False
 
 
-def _one_copy(run: Run, first: Record, second: Record) -> bool:
-    """One bulk store that several lanes of a warp start, in classes apart: they write the same bytes with
-    the same values (warps issue such copies as a whole)."""
+def _one_copy(run: Run, t: LaneClass, first: Record, second: Record) -> bool:
+    """One bulk store that several lanes of a warp start of one source, in classes apart: they write the same
+    bytes with the same values (warps issue such copies as a whole).
+
+    One that is started behind the other may find something else in its source.
+    """
     if first.kind != Access.ASYNC_WRITE or second.kind != first.kind or first.site != second.site:
         return False
     fps, a, b = run.info.footprints, run.threads[first.cls].info, run.threads[second.cls].info
     if fps[first.fp].memory != GLOBAL_MEMORY or fps[first.fp].intervals != fps[second.fp].intervals:
         return False
-    return first.cls != second.cls and (a.cta, a.warp) == (b.cta, b.warp)
+    if first.cls == second.cls or (a.cta, a.warp) != (b.cta, b.warp):
+        return False
+    return _one_source(run, first, second) and t.clock.knows(H, first.cls, own_lane=False) < first.time
+
+
+def _one_source(run: Run, first: Record, second: Record) -> bool:
+    """Whether all lanes that start two copies bring the same bytes of one source."""
+    if min(first.source, second.source) < 0:
+        return False
+    one, other = run.info.footprints[first.source], run.info.footprints[second.source]
+    alike = one.memory == other.memory and one.intervals == other.intervals
+    return alike and not one.lanes and not other.lanes
 
 
 def _mixed_atomics(run: Run, t: LaneClass, first: Record, second: Record, own: bool) -> bool:

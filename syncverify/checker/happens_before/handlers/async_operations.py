@@ -97,7 +97,7 @@ def on_bulk_store(run: Run, t: LaneClass, event: Event) -> int:
     r = Record(Access.ASYNC_READ, t.cls, t.time, fp, site, tag=column(run, t, "bulk.read"), tag_value=number)
     _access(run, t, r)
     use_map(run, t, site, descriptor, r)
-    write = bulk_write(run, t, site, target, column(run, t, "bulk.full"), number, bool(reduction))
+    write = bulk_write(run, t, site, target, column(run, t, "bulk.full"), number, bool(reduction), fp)
     sources = run.info.footprints[fp].lanes if fp >= 0 else ()
     # lanes that copy one source to one place write the same values
     if write is not None and t.n > 1 and sources and not reduction and not run.info.footprints[target].lanes:

@@ -394,16 +394,16 @@ def bulk_read(run: Run, t: LaneClass, site: int, fp: int, column: int, value: in
 
 
 def bulk_write(
-    run: Run, t: LaneClass, site: int, fp: int, column: int, number: int, reduction: bool
+    run: Run, t: LaneClass, site: int, fp: int, column: int, number: int, reduction: bool, source: int
 ) -> Record | None:
     """A bulk store's or reduction's write of global memory, complete with its full group wait; None where its
-    place is not known."""
+    place is not known. ``source``: the footprint of what it brings."""
     early(run, t, site)
     if fp < 0:
         return None
     write = Record(
         Access.ASYNC_WRITE, t.cls, t.time, fp, site,
-        tag=column, tag_value=number, atomic=reduction, scope=Scope.GPU,
+        tag=column, tag_value=number, atomic=reduction, scope=Scope.GPU, source=source,
     )  # fmt: skip
     access(run, t, write)
     return write

@@ -18,6 +18,7 @@ from typing import TypeGuard
 from syncverify.frontends.ptx.analysis.branch_bounds import NOTHING, Bounds, BranchBounds, Side, bounded
 from syncverify.frontends.ptx.analysis.induction import Induction
 from syncverify.frontends.ptx.analysis.interval_rules import WORD, Interval, Known, one, result, union
+from syncverify.frontends.ptx.analysis.remainders import remainder_by
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.isa.accesses import from_outside
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Reg, Special, Sym
@@ -277,6 +278,8 @@ class AddressRanges:
             return result(i, [self._of(x, k, b) for x, b in zip(i.operands[1:3], sides, strict=True)])
         if i.op in _EXCHANGES:
             return self._of_others(i, k)
+        if (divisor := remainder_by(self.flow, i, k)) is not None:
+            return Interval(0, divisor - 1)
         xs = [self._of(x, k, bounds) for x in i.operands[1:]]
         if i.op == "max" and type_ == "s32":
             xs = [self._capped(x, k) if a is None and _positive(b) else a

@@ -84,14 +84,20 @@ class _Text:
             match s:
                 case ("bar",):
                     self.lines.append("bar.sync 0;")
-                case ("st" | "ld" as op, place, guard):
+                case ("st" | "ld" | "st.global" | "ld.global" as op, place, guard):
                     out = self.label()
                     if guard is not None:
                         self.lines.append(f"@!{self.compare(guard, names)} bra {out};")
                     at = self.term(("+", ("*", place, 4), 0), names)
-                    self.lines.append(f"mov.u32 %r1, s; add.s32 %r2, %r1, {at};")
+                    where = "[%r2]"
+                    if op.endswith("global"):
+                        self.lines.append(f"cvt.s64.s32 %rd2, {at}; add.s64 %rd2, %rd1, %rd2;")
+                        where = "[%rd2]"
+                    else:
+                        self.lines.append(f"mov.u32 %r1, s; add.s32 %r2, %r1, {at};")
+                        op += ".shared"
                     self.lines.append(
-                        f"{'st.shared.u32 [%r2], %r3' if op == 'st' else 'ld.shared.u32 %r3, [%r2]'};"
+                        f"{op}.u32 {where}, %r3;" if op.startswith("st") else f"{op}.u32 %r3, {where};"
                     )
                     self.lines.append(f"{out}:")
                 case ("set", name, value, guard):
@@ -123,8 +129,11 @@ class _Text:
                     self.lines.append(f"@{self.compare((how, name, bound), names)} bra {head};\n{out}:")
 
 
-def written(statements: Sequence[Statement]) -> str:
+def written(statements: Sequence[Statement], *, reaches_global: bool = False) -> str:
+    """The kernel; ``reaches_global``: a third parameter leads to global memory."""
     text = _Text()
+    text.lines += ["ld.param.u64 %rd1, [p2];"] if reaches_global else []
+    pointer = ", .param .u64 p2" if reaches_global else ""
     text.lines += ["mov.u32 %r0, %tid.x;", "ld.param.u32 %r4, [p0];", "ld.param.u32 %r5, [p1];"]
     text.lines += ["mov.u32 %r6, 0;", "mov.u32 %r7, %r0;"]
     text.write(statements, {"t": "%r0", "n": "%r4", "r": "%r5", "x": "%r6", "y": "%r7"})
@@ -132,10 +141,11 @@ def written(statements: Sequence[Statement]) -> str:
     return f""".version 8.6
 .target sm_90a
 .address_size 64
-.visible .entry k(.param .u32 p0, .param .u32 p1)
+.visible .entry k(.param .u32 p0, .param .u32 p1{pointer})
 {{
 .reg .pred %p<400>;
 .reg .b32 %r<400>;
+.reg .b64 %rd<3>;
 .extern .shared .align 16 .b8 s[];
 {body}
 ret;
@@ -187,7 +197,7 @@ class _Thread:
                     if _COMPARED[guard[0]](self.value(guard[1]), self.value(guard[2])):
                         self.run(body, number)
                     number += _accesses(body)
-                case ("st" | "ld", place, guard):
+                case ("st" | "ld" | "st.global" | "ld.global", place, guard):
                     if guard is None or _COMPARED[guard[0]](self.value(guard[1]), self.value(guard[2])):
                         self.found.append((self.interval, number, 4 * self.value(place)))
                     number += 1
@@ -220,7 +230,7 @@ class _Thread:
 
 def _accesses(statements: Sequence[Statement]) -> int:
     return sum(
-        _accesses(s[-1]) if s[0] in ("for", "do", "when") else s[0] in ("st", "ld") for s in statements
+        _accesses(s[-1]) if s[0] in ("for", "do", "when") else s[0][:2] in ("st", "ld") for s in statements
     )
 
 
@@ -228,7 +238,7 @@ def _codes(statements: Sequence[Statement]) -> Iterator[str]:
     for s in statements:
         if s[0] in ("for", "do", "when"):
             yield from _codes(s[-1])
-        elif s[0] in ("st", "ld"):
+        elif s[0][:2] in ("st", "ld"):
             yield s[0]
 
 
