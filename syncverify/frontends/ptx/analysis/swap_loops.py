@@ -13,7 +13,7 @@ from collections.abc import Collection
 
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.isa.accesses import stays_in_registers
-from syncverify.frontends.ptx.syntax.nodes import Instr, Operand, Reg
+from syncverify.frontends.ptx.syntax.nodes import Operand, Reg
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 from syncverify.frontends.ptx.syntax.types import kind, width
 
@@ -36,7 +36,7 @@ def changes_one_word(flow: Flow, k: int, loop: Collection[int]) -> bool:
     made = {r for j in inside for r in results(flow.body[j])}
     left = [(b, s) for b in loop for s in flow.blocks[b].succ if s not in loop]
     alone = len(left) == 1 or (len({s for _, s in left}) == 1 and not _handed_on(flow, loop, made))
-    return alone and not made.intersection(registers(i.operands[1])) and _compares_anew(flow, k, loop)
+    return alone and not made.intersection(registers(i.operands[1])) and _expects_what_it_found(flow, k, loop)
 
 
 def _handed_on(flow: Flow, loop: Collection[int], made: Collection[str]) -> bool:
@@ -58,7 +58,7 @@ def _handed_on(flow: Flow, loop: Collection[int], made: Collection[str]) -> bool
     return False
 
 
-def _compares_anew(flow: Flow, k: int, loop: Collection[int]) -> bool:
+def _expects_what_it_found(flow: Flow, k: int, loop: Collection[int]) -> bool:
     """Whether each turn asks for what the last one found, and goes on only where it found something else."""
     value, asked = flow.body[k].operands[0], flow.body[k].operands[2]
     if not isinstance(value, Reg) or not isinstance(asked, Reg):
@@ -103,7 +103,8 @@ def _ends_by(flow: Flow, block: int, loop: Collection[int], k: int, pair: set[in
         if i is None or i.guard is not None or not isinstance(i.operands[1], Reg):
             return False
         if i.op == "setp":
-            return _differ(flow, i, w, k, pair, says=stays)
+            wide = width(i.mods[-1]) == width(flow.body[k].mods[-1])
+            return wide and _asks_whether(flow, w, pair, differ=stays)
         if i.op not in ("not", "mov") or i.mods != ("pred",):
             return False
         stays ^= i.op == "not"
@@ -111,13 +112,12 @@ def _ends_by(flow: Flow, block: int, loop: Collection[int], k: int, pair: set[in
     return False
 
 
-def _differ(flow: Flow, i: Instr, w: int, k: int, pair: set[int], *, says: bool) -> bool:
-    """Whether a comparison, where it ``says`` so, finds that two versions differ in a bit."""
-    if len(i.mods) != 2 or len(i.operands) != 3 or i.mods[0] != ("ne" if says else "eq"):
+def _asks_whether(flow: Flow, w: int, pair: set[int], *, differ: bool) -> bool:
+    """Whether a comparison asks if two versions ``differ`` in a bit, or if they are equal."""
+    i = flow.body[w]
+    if len(i.mods) != 2 or len(i.operands) != 3 or i.mods[0] != ("ne" if differ else "eq"):
         return False
-    if kind(i.mods[1]) not in ("u", "s", "b") or width(i.mods[1]) != width(flow.body[k].mods[-1]):
-        return False
-    return {_of(flow, op, w) for op in i.operands[1:]} == pair
+    return kind(i.mods[1]) in ("u", "s", "b") and {_of(flow, op, w) for op in i.operands[1:]} == pair
 
 
 def _of(flow: Flow, op: Operand, at: int) -> int:
