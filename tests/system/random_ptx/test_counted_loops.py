@@ -4,7 +4,9 @@ import operator
 
 import pytest
 
+from syncverify.simulate.ptx import Harm, Kind, Place
 from tests.system.random_ptx.counted_loops import all_counted
+from tests.system.random_ptx.judge import turns_alone
 
 _AT_THE_HEAD = """
 T_1:
@@ -101,3 +103,43 @@ def test_what_a_comparison_ends(how: str, kind: str) -> None:
 )
 def test_nothing_ends_them(text: str, old: str, new: str) -> None:
     assert old in text and not all_counted(text.replace(old, new))
+
+
+_NESTED = """
+U_1:
+setp.lt.u32 %p1, %r1, %r2;
+@!%p1 bra E_1;
+mov.u32 %r4, 0;
+U_2:
+setp.lt.u32 %p2, %r4, 7;
+@!%p2 bra E_2;
+add.u32 %r4, %r4, 1;
+bra U_2;
+E_2:
+add.u32 %r1, %r5, 1;
+bra U_1;
+E_1:
+ret;
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "ends", "kind", "alone"),
+    [
+        (_NESTED, 7, {3}, Kind.HANG, True),
+        (_NESTED, 3, {3}, Kind.HANG, True),
+        (_NESTED, 7, {3}, Kind.RACE, False),
+        (_NESTED, 7, {7}, Kind.HANG, True),  # the loop inside, which is named itself
+        (_NESTED, 3, {7}, Kind.HANG, False),  # the loop around, which nobody names
+        (_NESTED, 7, set(), Kind.HANG, False),
+        (_NESTED, 15, {3}, Kind.HANG, False),  # behind the loop
+        (_NESTED.replace("%r4, %r4, 1", "%r4, %r5, 1"), 7, {3}, Kind.HANG, False),  # nothing ends the inner
+        (_NESTED.replace("%r4, %r4, 1", "%r4, %r5, 1"), 7, {3, 7}, Kind.HANG, True),
+        (_NESTED.replace("mov.u32 %r4, 0;", "bar.sync 0;"), 7, {3}, Kind.HANG, False),
+    ],
+)
+def test_a_hang_in_a_loop_that_is_taken_to_end(
+    text: str, line: int, ends: set[int], kind: Kind, alone: bool
+) -> None:
+    harm = Harm(kind, Place(line, 0, 0, 0), "nobody can move")
+    assert turns_alone(text, harm, frozenset(ends)) == alone
