@@ -44,6 +44,7 @@ BY_INPUT = (
     "other_instructions",
     "words_of_one_block",
     "words_of_several_blocks",
+    "changes_of_one_word",
     "carries",
     "words_by_hand",
 )

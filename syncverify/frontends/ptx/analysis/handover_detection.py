@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from syncverify.frontends.ptx.analysis.global_uses import used_in_global
 from syncverify.frontends.ptx.analysis.locks import freed_by
 from syncverify.frontends.ptx.analysis.pointer_provenance import ANYWHERE, Origins
+from syncverify.frontends.ptx.analysis.swap_loops import changes_one_word
 from syncverify.frontends.ptx.analysis.thread_numbers import ThreadNumbers
 from syncverify.frontends.ptx.decode.global_access import (
     COMPARISONS,
@@ -21,6 +22,7 @@ from syncverify.frontends.ptx.decode.global_access import (
     GlobalAccess,
     GlobalSpin,
     decode_global,
+    scope_of,
     semantics,
     space_of,
 )
@@ -29,7 +31,9 @@ from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.isa.accesses import harmless, passes_on
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Label, Mem, Operand, Reg, Sym
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
+from syncverify.frontends.ptx.syntax.types import width
 from syncverify.model.events import Flag
+from syncverify.model.proxies import Scope
 
 _SWAPS = frozenset({"cas", "exch"})
 _WIDE = ("cluster", "gl", "gpu", "sys")
@@ -97,7 +101,16 @@ def hand_over(
     tickets = _tickets(flow, places, spins) if apart else frozenset[int]()
     tried = _tried(flow, places) if apart else []
     reductions = _deciding_reductions(flow)
-    consumers = sorted({*spins, *polls, *tickets, *tried, *reductions, *_deciding(flow, places, takes)})
+    consumers = sorted(
+        {
+            *spins,
+            *polls,
+            *tickets,
+            *tried,
+            *reductions,
+            *_deciding(flow, places, takes, origins if apart else None),
+        }
+    )
     mixed = _mixed(flow, [k for k in places if not generic.get(k, False)], origins)
     decided = consumers or mixed is not None
     unreleased = [] if decided else _choosing_writers(flow, places, origins, apart=apart)
@@ -124,7 +137,9 @@ def hand_over(
     )  # fmt: skip
 
 
-def _deciding(flow: Flow, accesses: Collection[int], takes: Collection[int]) -> list[int]:
+def _deciding(
+    flow: Flow, accesses: Collection[int], takes: Collection[int], origins: Origins | None
+) -> list[int]:
     """Loads and atomics whose value decides what happens, where it may say what others have written."""
     body = flow.body
     fenced = any(wide_fence(i) for i in body)
@@ -143,7 +158,8 @@ def _deciding(flow: Flow, accesses: Collection[int], takes: Collection[int]) -> 
         elif released and (acquires or strong) and _steers(flow, k, readers):
             out.append(k)
         elif i.op in ("ld", "atom") and k not in takes and _polled(flow, k, asked):
-            out.append(k)
+            if origins is None or not _swaps_alone(flow, k, accesses, origins, readers):
+                out.append(k)
         elif i.op == "atom" and k not in takes and _polled(flow, k, steered) and not _moves_on(flow, k):
             out.append(k)
     return out
@@ -229,6 +245,39 @@ def _repeats(flow: Flow, k: int, readers: Mapping[str, list[Instr]]) -> bool:
     inside = {id(x) for x in turns}
     users = _users(results(flow.body[k]), readers)
     return alone and all(id(x) in inside for x in users if _is_steered(x, selects=True))
+
+
+def _swaps_alone(
+    flow: Flow, k: int, places: Collection[int], origins: Origins, readers: dict[str, list[Instr]]
+) -> bool:
+    """Whether a loop is a change of one word by a ``cas``, of which nothing else hears: what it finds decides
+    that loop alone, and all accesses to this memory are strong ones of one size, so that none is a race."""
+    loop = innermost(flow, k)
+    if loop is None or not changes_one_word(flow, k, loop):
+        return False
+    if _steers(flow, k, readers, selects=True) and not _repeats(flow, k, readers):
+        return False
+    own = origins.of(_address(flow.body[k]))
+    copies = (global_operand(flow.body[j]) for _, found in bulk_copies(flow) for j in found)
+    others = [*(origins.of(at) for at in copies), *(of for _, of in _other_uses(flow, origins))]
+    return (
+        bool(own)
+        and ANYWHERE not in own
+        and not any(_meet(own, names) for names in others)
+        and all(_strong_like(flow, j, k) for j in places if _meet(own, origins.of(_address(flow.body[j]))))
+    )
+
+
+def _meet(own: frozenset[str], names: frozenset[str]) -> bool:
+    return not names or ANYWHERE in names or not own.isdisjoint(names)
+
+
+def _strong_like(flow: Flow, j: int, k: int) -> bool:
+    """Whether two accesses to the memory of one pointer never race: both strong for all, of one size."""
+    one, other = flow.body[j], flow.body[k]
+    wide = all(semantics(i) & Flag.STRONG and scope_of(i) >= Scope.GPU for i in (one, other))
+    single = not {"v2", "v4", "v8"}.intersection((*one.mods, *other.mods))
+    return wide and single and width(one.mods[-1]) == width(other.mods[-1])
 
 
 def wide_fence(i: Instr) -> bool:

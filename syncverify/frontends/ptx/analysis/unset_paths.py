@@ -28,8 +28,9 @@ from syncverify.frontends.ptx.analysis.thread_values import ThreadValues
 from syncverify.frontends.ptx.flow.control_flow import Flow, read_early
 from syncverify.frontends.ptx.isa.accesses import computes, effects
 from syncverify.frontends.ptx.isa.participants import by_lanes
-from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Reg
+from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Reg, Vector
 from syncverify.frontends.ptx.syntax.operands import CARRIED, CARRY, registers, results, sources
+from syncverify.frontends.ptx.syntax.types import kind, width
 
 #: States of the search for one path; beyond them it is taken to exist.
 _MOST_STATES = 4000
@@ -160,12 +161,13 @@ def _reached_by(flow: Flow, names: frozenset[str]) -> frozenset[str]:
 class _Use:
     """Instruction ``k`` reads a register, ``name``. ``chosen``: the predicate that makes it count, as that of
     a ``selp`` does, and its value. ``decides``: a branch by which the next use finds one value or another, so
-    that its register may be written between the two."""
+    that its register may be written between the two. ``part``: of so many equal parts, which one counts."""
 
     k: int
     name: str
     chosen: tuple[Operand, bool] | None = None
     decides: bool = False
+    part: tuple[int, int] | None = None
 
 
 class _MadeOf:
@@ -187,7 +189,7 @@ class _MadeOf:
             made, merges, open_ = _merged(self.flow, versions.read(use.name, use.k))
             if open_:
                 unset.append(use)
-            found = [u for v in made for u in self._written(versions.writer[v])]
+            found = [u for v in made for u in self._written(versions.writer[v], use)]
             found += [u for v in merges for u in self._met(versions.block[v], versions.merged(v))]
             for before in dict.fromkeys(found):
                 if before.name in self.names:
@@ -201,9 +203,9 @@ class _MadeOf:
                 chain += behind[chain[-1]]
             yield tuple(chain)
 
-    def _written(self, k: int) -> Iterator[_Use]:
+    def _written(self, k: int, asked: _Use) -> Iterator[_Use]:
         i = self.flow.body[k]
-        yield from _uses(i, k)
+        yield from _uses(i, k) if (found := _part_of(i, k, asked)) is None else found
         if i.guard is not None:
             yield _Use(k, i.guard.name)
 
@@ -270,6 +272,32 @@ def _uses(i: Instr, k: int) -> Iterator[_Use]:
         yield from (_Use(k, r) for r in registers(op))
     if i.op in CARRIED:
         yield _Use(k, CARRY)
+
+
+def _part_of(i: Instr, k: int, asked: _Use) -> list[_Use] | None:
+    """The registers that one part of a result is made of, where others are not: halves that are put together,
+    taken apart, copied or cut off; None for other instructions. ``asked``: who reads the result."""
+    if i.op not in ("mov", "cvt") or len(i.operands) != 2:
+        return None
+    into, of = i.operands
+    if isinstance(into, Vector) and isinstance(of, Reg) and i.op == "mov":
+        at = [n for n, r in enumerate(into.items) if isinstance(r, Reg) and r.name == asked.name]
+        return [_Use(k, of.name, part=(n, len(into.items))) for n in at] if asked.part is None else None
+    if isinstance(of, Vector) and asked.part is not None and asked.part[1] == len(of.items) and i.op == "mov":
+        return [_Use(k, r) for r in registers(of.items[asked.part[0]])]
+    if isinstance(into, Reg) and isinstance(of, Reg) and i.op == "mov" and asked.part is not None:
+        return [_Use(k, of.name, part=asked.part)]
+    if isinstance(of, Reg) and i.op == "cvt" and asked.part is None and (n := _low_part(i)):
+        return [_Use(k, of.name, part=(0, n))]
+    return None
+
+
+def _low_part(i: Instr) -> int:
+    """Of how many parts a conversion takes the lowest; 0: it does something else."""
+    if len(i.mods) != 2 or any(kind(m) not in ("u", "s", "b") for m in i.mods):
+        return 0
+    into, of = (width(m) for m in i.mods)
+    return of // into if into < of else 0
 
 
 def _constant(i: Instr) -> bool:

@@ -173,6 +173,18 @@ def test_numbers_of_the_launch_decide() -> None:
     assert found_in(lines.format(2), q0=3) and found_in(lines.format(5))
 
 
+#: What is made of a pair, or of four, and whether that is made of %r20.
+PARTS = [
+    ("mov.b64 %rd8, {%r2, %r20}; mov.b64 {%r8, %r9}, %rd8;", False),
+    ("mov.b64 %rd8, {%r20, %r2}; mov.b64 {%r8, %r9}, %rd8;", True),
+    ("mov.b64 %rd8, {%r20, %r2}; mov.b64 {%r9, %r8}, %rd8;", False),
+    ("mov.b64 %rd8, {%r2, %r20}; mov.b64 %rd7, %rd8; cvt.u32.u64 %r8, %rd7;", False),
+    ("mov.b64 %rd8, {%r20, %r2}; mov.b64 %rd7, %rd8; cvt.u32.u64 %r8, %rd7;", True),
+    ("mov.b64 %rd8, {%r2, %r20}; shr.u64 %rd7, %rd8, 32; cvt.u32.u64 %r8, %rd7;", True),
+    ("mov.b64 %rd8, {%r2, %r20}; add.u64 %rd7, %rd8, 1; mov.b64 {%r9, %r8}, %rd7;", True),
+    ("mov.b64 %rd8, {%r2, %r20}; @%p80 mov.b64 %rd8, {%r20, %r2}; mov.b64 {%r8, %r9}, %rd8;", True),
+    ("mov.b64 %rd8, {%r2, %r20}; @%p80 bra N; mov.b64 %rd8, {%r20, %r2}; N: mov.b64 {%r8, %r9}, %rd8;", True),
+]
 DECISIONS = [
     ("@%p1 mov.u32 %r20, 1; setp.eq.u32 %p2, %r20, 1; @%p2 bra E; activemask.b32 %r8; E:", True),
     ("@%p1 mov.u32 %r20, 1; setp.eq.u32 %p2, %r20, 1; @%p2 bar.sync 0;", True),
@@ -236,6 +248,8 @@ DECISIONS = [
     ("@%p80 bra M; mov.u32 %r20, 3; M: vote.sync.all.pred %p5, %p81, %r20;", True),
     ("@%p80 bra M; mov.u32 %r20, 3; M: mbarrier.test_wait.parity.shared::cta.b64 %p5, [%r11], %r20;", True),
     ("@%p80 bra M; mov.u32 %r20, 3; M: bar.sync %r20;", True),
+    *((f"@%p1 bra M; mov.u32 %r20, 1; M: {lines} setp.eq.u32 %p2, %r8, 1; @%p2 bra E; bar.sync 0; E:", unset)
+      for lines, unset in PARTS),
 ]  # fmt: skip
 
 
