@@ -55,8 +55,8 @@ _WARP = 32
 #: Kinds of contents of a buffer.
 _KINDS = 4
 _WORD, _MAP, _SHARED = 8, 128, 227 * 1024
-#: Alignment of memory of which nothing is said.
-_ALIGN = 16
+#: Alignment that each pointer has, and of a kernel that edits tensor maps.
+_ALIGN, _ALIGN_OF_MAPS = 16, 128
 
 
 class Contract(Enum):
@@ -87,6 +87,7 @@ class _Draw:
     values: Mapping[str, int]
     random: np.random.Generator
     misaligns: bool  # pointers are as aligned as is known, and no more
+    align: int  # that each pointer has at least, in bytes
     words: np.ndarray[tuple[int], np.dtype[np.uint32]]  # that the kernel compares with
     constants: float  # how many of the words in memory are such
     zeros: bool  # flags and counters, which are zero at launch, may lie in memory
@@ -176,6 +177,7 @@ def _launch(
         values,
         np.random.default_rng(number),
         number % 2 == 1,
+        _ALIGN_OF_MAPS if _edits_maps(source.module, function) else _ALIGN,
         _compared(function, prod(_grid(facts, values))),
         _CONSTANTS[row],
         handed,
@@ -374,11 +376,17 @@ def _memory(
         fact = draw.maps.get((f"{at} bytes behind " if at else "") + place)
         if fact is not None:
             places[at] = _map(draw, fact)
-    align = leaf.align or _ALIGN
+    align = max(leaf.align, draw.align)
     misalign = align if draw.misaligns and align < 256 and not places else 0
     found = Buffer(words, misalign, places, not leaf.written_before)
     draw.buffers[leaf.name or place] = found
     return found
+
+
+def _edits_maps(module: Module, function: Function) -> bool:
+    """Whether a kernel makes tensor maps in memory, which have to be aligned."""
+    functions, _ = reached_functions(module, function)
+    return any(i.op == "tensormap" for f in functions for i in f.body)
 
 
 #: Words that kernels tell apart: small numbers, two beyond a warp, -1, and 1, -1 and 100 as floats.

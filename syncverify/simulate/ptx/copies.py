@@ -707,6 +707,13 @@ def read_map(m: Machine, f: Fragment, a: int, lane: int) -> tuple[Fields, tuple[
     return fields, (part.space, at)
 
 
+def _reads_map(m: Machine, f: Fragment, place: tuple[str, int], reader: int) -> None:
+    """Notes that a copy reads its map until its source is read (see ``map_edits``)."""
+    space, at = place
+    if space == "global":
+        m.map_reads.setdefault(at, []).append((*m.clocks.stamp(reader), m.line(f)))
+
+
 #: What an operand holds, by lane.
 _Values = Callable[[list[Lanes]], Lanes]
 
@@ -748,7 +755,7 @@ def _tensor(c: Context, i: Instr) -> Step:
     def run(f: Fragment, on: Lanes) -> Next:
         m, R = f.warp.machine, f.R
         for lane in np.flatnonzero(on).tolist():
-            fields, _ = read_map(m, f, int(map_at(R)[lane]), lane)
+            fields, map_place = read_map(m, f, int(map_at(R)[lane]), lane)
             if columns and fields.rank:
                 raise CannotExecute(m.line(f), i.name, "the elements that a map of im2col mode names")
             if fields.rank not in (rank, 0):
@@ -764,9 +771,9 @@ def _tensor(c: Context, i: Instr) -> Step:
             if loads:
                 assert barrier is not None
                 many = int(mask(R)[lane]) if mask is not None else None
-                _tensor_load(m, f, lane, fields, start, a, int(barrier(R)[lane]), many)
+                _tensor_load(m, f, lane, fields, map_place, start, a, int(barrier(R)[lane]), many)
             else:
-                _tensor_store(m, f, lane, fields, start, a, op if reduces else "")
+                _tensor_store(m, f, lane, fields, map_place, start, a, op if reduces else "")
         return None
 
     return c.masked(run)
@@ -777,6 +784,7 @@ def _tensor_load(
     f: Fragment,
     lane: int,
     fields: Fields,
+    map_place: tuple[str, int],
     start: list[int],
     a: int,
     barrier: int,
@@ -786,6 +794,7 @@ def _tensor_load(
     offsets, addresses, inside = box_of(fields, start)
     thread = int(f.warp.threads[lane])
     reader = new_agent(m, f, lane, "a tensor copy's")
+    _reads_map(m, f, map_place, reader)
     places = addresses - GLOBAL_WINDOW
     inside = _in_tensor(m, f, places, inside, fields.element, lane)
     shadow = m.memory.shadow
@@ -849,7 +858,14 @@ def _in_tensor(
 
 
 def _tensor_store(
-    m: Machine, f: Fragment, lane: int, fields: Fields, start: list[int], a: int, op: str
+    m: Machine,
+    f: Fragment,
+    lane: int,
+    fields: Fields,
+    map_place: tuple[str, int],
+    start: list[int],
+    a: int,
+    op: str,
 ) -> None:
     n = box_bytes(fields)
     offsets, addresses, inside = box_of(fields, start)
@@ -860,6 +876,7 @@ def _tensor_store(
         raise m.undefined(f, "the source of a bulk copy lies in another block", _SECTION, lane)
     reader = new_agent(m, f, lane, "a tensor copy's")
     mark(m, f, m.shared.arena, _slice(at, n, m.shared.arena), reader, False, "shared", know)
+    _reads_map(m, f, map_place, reader)
     places = addresses - GLOBAL_WINDOW
     inside = _in_tensor(m, f, places, inside, fields.element, lane, True)
     source = swizzled(at + offsets, fields.swizzle)

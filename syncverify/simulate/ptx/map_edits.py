@@ -9,6 +9,7 @@ import numpy as np
 from syncverify.simulate.ptx import tensormaps
 from syncverify.simulate.ptx.addressing import Part, address, note_read, note_write, parts, space_of
 from syncverify.simulate.ptx.clocks import HAPPENS_BEFORE, OF_ANY_SCOPE
+from syncverify.simulate.ptx.harm import Kind
 from syncverify.simulate.ptx.ordering import fence, scope_of
 from syncverify.simulate.ptx.program import Context, builder
 from syncverify.simulate.ptx.syntax import Instr
@@ -50,6 +51,8 @@ def _replace(c: Context, i: Instr) -> Step:
         for part in parts(m, f, space, where(R), f.mask, tensormaps.SIZE, 64):
             note_read(m, f, part, tensormaps.SIZE)
             note_write(m, f, part, tensormaps.SIZE)
+            if part.space == "global":
+                _unread(m, f, {int(at) for at in part.at}, f.warp.threads[part.lanes])
             for lane, at in zip(part.lanes.tolist(), part.at.tolist(), strict=True):
                 raw = part.arena.bytes[at : at + tensormaps.SIZE]
                 fields = tensormaps.decode(raw.tobytes())
@@ -89,6 +92,7 @@ def _copy(c: Context, i: Instr) -> Step:
         m.clocks.tick(rows)
         _each_word(m, f, origin, lanes, note_read)
         _each_word(m, f, target, lanes, note_write)
+        _unread(m, f, {int(target.at[0])}, rows)
         begin, end = int(origin.at[0]), int(target.at[0])
         target.arena.bytes[end : end + tensormaps.SIZE] = origin.arena.bytes[begin : begin + tensormaps.SIZE]
         for row in (HAPPENS_BEFORE, OF_ANY_SCOPE):
@@ -99,6 +103,17 @@ def _copy(c: Context, i: Instr) -> Step:
         return None
 
     return lambda f: f.warp.machine.whole_warp(f, copy, f"{i.name} by a part of the warp")
+
+
+def _unread(m: Any, f: Fragment, places: set[int], rows: Lanes) -> None:
+    """Copies by a map at these places have read it, as one of the threads that edit it knows; else harm."""
+    for at in places:
+        for agent, epoch, line in m.map_reads.get(at, ()):
+            if (m.clocks.know[HAPPENS_BEFORE, rows, agent] < epoch).all():
+                detail = "an edit of a tensor map, in no order with a copy that reads it"
+                raise m.harm(
+                    Kind.RACE, m.here(f), detail, "tensormap.replace", m.agent_place(agent, line), "global"
+                )
 
 
 def _each_word(m: Any, f: Fragment, part: Part, lanes: Lanes, note: Any) -> None:

@@ -16,7 +16,10 @@ block = [32]
 """
 
 #: One lane edits the map at ``%r4`` in shared memory.
-EDITED = """    @%p1 bra EDITED;
+EDITED = """    mad.lo.u32 %r9, %r2, 4, %r4;
+    st.shared.b32 [%r9], 0;
+    bar.warp.sync -1;
+    @%p1 bra EDITED;
     tensormap.replace.tile.rank.shared::cta.b1024.b32 [%r4], 0;
     tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%r4], 0, 256;
     tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [%r4], 7;

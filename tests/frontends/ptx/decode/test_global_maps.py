@@ -130,6 +130,7 @@ BOXES = """
     .shared .align 8 .b8 full[8];
     ld.param.u64 %rd2, [k_flag];
     mov.b64 %rd1, k_map;
+    cvta.param.u64 %rd1, %rd1;
     mov.u32 %r1, %ctaid.x;
     mov.u32 %r2, %tid.x;
     mov.u32 %r5, tile;
@@ -175,7 +176,7 @@ def test_a_box_is_handed_over_after_the_full_wait(check: Any, read: str, at: int
     body = BOXES.replace("TX", "mbarrier::complete_tx::bytes").replace("READ", read).replace("AT;", f"{at};")
     text = module_text(body, params=".param .align 64 .b8 k_map[128], .param .u64 k_flag")
     report = check(text, 2, MAPPED)
-    assert report["verdict"] == verdict
+    assert report["verdict"] == verdict, report.get("reason")
     if verdict == "refuted":
         assert first(report) == ("SV501", line(text, "st.release"))
 
