@@ -376,7 +376,7 @@ def of_common_places(facts: PtxFacts, program: Program) -> list[str]:
             found.append(f"line {line}: {_NO_TWO} {names}")
         if max(one, two) is not Shared.NO:
             said.add(k)
-    pairs = _pairs_that_meet(facts, program, places)
+    pairs = _pairs_that_meet(program, places)
     more = (_said_of(facts, program, x) for x in pairs if said.isdisjoint((x.first, x.second)))
     return list(dict.fromkeys((*found, *more)))
 
@@ -400,7 +400,7 @@ def _stored_through(facts: PtxFacts, program: Program, k: int) -> str:
 _NO_TWO = "no two threads store different values to one place of"
 
 
-def _pairs_that_meet(facts: PtxFacts, program: Program, places: BlockPlaces) -> list[Meeting]:
+def _pairs_that_meet(program: Program, places: BlockPlaces) -> list[Meeting]:
     """The pairs of stores by which different threads store different values to one place in no order, or
     may, since a place has no number."""
     followed = {} if program.handing is None else program.handing.accesses
@@ -464,7 +464,7 @@ def stored_by_several(facts: PtxFacts, program: Program) -> int | None:
         stored = [n for x in access.elements for n in registers(x)]
         if facts.grid != (1, 1, 1) and places.shared(k, access, stored) is Shared.CERTAINLY:
             return k
-    for pair in _pairs_that_meet(facts, program, places):
+    for pair in _pairs_that_meet(program, places):
         plain = not any(semantics(program.body[k]) for k in (pair.first, pair.second))
         if pair.certainly and plain and (pair.of_blocks or not _others_wait(program)):
             return pair.second
