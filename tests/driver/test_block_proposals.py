@@ -215,7 +215,7 @@ def test_blocks_behind_the_end_of_the_budget_are_asked_by_places(
     assert any(said in x for x in (*found.assumptions, *(d.message for d in found.diagnostics)))
 
 
-#: A transposition of tiles of 32 x 32 by 32 x 8 threads: four stores, ``STEP`` bytes apart.
+#: A transposition of tiles of 32 x 32 by 32 x 8 threads: four stores, ``STEP`` bytes apart, and the last ``FAR``.
 TILE = """
     .shared .align 4 .b8 tile[4224];
     ld.param.u64 %rd1, [k_out];
@@ -227,6 +227,8 @@ TILE = """
     add.s32 %r4, %r4, %r5;
     st.shared.u32 [%r4], %r1;
     st.shared.u32 [%r4+STEP], %r1;
+    st.shared.u32 [%r4+TWICE], %r1;
+    st.shared.u32 [%r4+FAR], %r1;
     WAIT
     mad.lo.s32 %r6, %r1, 132, %r3;
     shl.b32 %r7, %r2, 2;
@@ -238,18 +240,23 @@ TILE = """
 
 
 @pytest.mark.parametrize(
-    ("step", "wait", "said"),
+    ("rows", "wait", "said"),
     [
-        (8 * 132, "bar.sync 0;", "block = 32 x 8: it fills an array, and the kernel asks for no number"),
-        (4 * 132, "bar.sync 0;", "block = 32 x 4: it fills an array, and the kernel asks for no number"),
-        (8 * 132, "", ""),
-        (8 * 132, "bar.warp.sync -1;", ""),
+        ((8, 24), "bar.sync 0;", "block = 32 x 8: it fills an array, and the kernel asks for no number"),
+        # the tile has room for twice as many threads
+        ((4, 12), "bar.sync 0;", ""),
+        # 8 rows race, and 4 leave half of the tile
+        ((8, 23), "bar.sync 0;", ""),
+        ((8, 24), "", ""),
+        ((8, 24), "bar.warp.sync -1;", ""),
     ],
 )
 def test_stores_that_stride_over_an_array_say_how_many_rows_are_meant(
-    step: int, wait: str, said: str
+    rows: tuple[int, int], wait: str, said: str
 ) -> None:
-    body = TILE.replace("STEP", str(step)).replace("WAIT", wait)
+    step, far = (132 * n for n in rows)
+    body = TILE.replace("STEP", str(step)).replace("TWICE", str(2 * step)).replace("FAR", str(far))
+    body = body.replace("WAIT", wait)
     (found,) = check(module_text(body, ".param .u64 k_out"), advice=False)
     assert (found.verdict is Verdict.PROVED) is bool(said)
     assert not said or any(said in x for x in found.assumptions)

@@ -39,7 +39,10 @@ class _Store:
 
 def as_large_as_stores_allow(flow: Flow, block: Sequence[int], sizes: Mapping[str, int]) -> bool:
     """Whether stores of a block fill one of the shared arrays, of these sizes; or twice as many threads along
-    each axis would make two that do not meet in the block store to one place."""
+    each axis would make two that do not meet in the block store to one place.
+
+    Only where an array has too few bytes for twice as many: else the two meet by a wrong stride.
+    """
     by_array = _stores(flow, block)
     axes = [n for n in range(3) if block[n] > 1]
     if not axes:
@@ -48,7 +51,8 @@ def as_large_as_stores_allow(flow: Flow, block: Sequence[int], sizes: Mapping[st
         return True
     pairs = [
         (a, b)
-        for found in by_array.values()
+        for name, found in by_array.items()
+        if 0 < sizes.get(name, 0) < 2 * prod(block) * sum(s.bytes for s in {*found})
         for a, b in combinations_with_replacement(found, 2)
         if a.strides == b.strides and not _meet(a, b, block)
     ]

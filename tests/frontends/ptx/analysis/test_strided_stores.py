@@ -53,6 +53,8 @@ def _expected(block: tuple[int, int], x: int, y: int, places: tuple[int, ...], s
     if not here and len(places) * block[0] * block[1] * 4 == size:
         return True
     x_wide, y_wide = (block[0] * 2, block[1]), (block[0], block[1] * 2)
+    if size >= 2 * len({*places}) * block[0] * block[1] * 4:
+        return False
     larger = [w for w, e in ((x_wide, block[0]), (y_wide, block[1])) if e > 1]
     return bool(larger) and all(meets(w) - here for w in larger)
 
@@ -71,6 +73,12 @@ def test_the_tile_of_a_transposition() -> None:
     assert _said((32, 8), 4, 132, rows, 4224)
     assert not _said((32, 4), 4, 132, rows, 4224)
     assert not _said((8, 8), 4, 132, rows, 4224)
+
+
+def test_a_row_too_few_between_two_stores_is_no_want_of_room() -> None:
+    rows = (0, 1056, 2112, 3036)
+    assert not _said((32, 4), 4, 132, rows, 4224)
+    assert _said((32, 4), 4, 132, rows, 2112 + 1056)
 
 
 def test_one_word_too_far_fills_nothing() -> None:
