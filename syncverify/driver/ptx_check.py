@@ -563,7 +563,7 @@ def _as_written(k: CheckTask, report: KernelReport) -> KernelReport:
 
 
 def _stored_apart(k: CheckTask, report: KernelReport) -> KernelReport:
-    """The report, if not blocks store numbers that differ to one place: nothing orders these stores."""
+    """The report, if not threads store numbers that differ to one place: nothing orders these stores."""
     p = k.code.compiled
     if report.verdict is not Verdict.PROVED or p is None:
         return report
@@ -571,8 +571,8 @@ def _stored_apart(k: CheckTask, report: KernelReport) -> KernelReport:
     if at is None:
         return report
     text = (
-        "blocks of the launch store different values to one place here, in no order: a data race between "
-        "blocks in global memory is outside what is proved"
+        "threads of the launch store different values to one place here, in no order: a data race in global "
+        "memory is outside what is proved"
     )
     return _undecided_at(k, report, p.body[at], text)
 
