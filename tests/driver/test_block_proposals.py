@@ -215,7 +215,7 @@ def test_blocks_behind_the_end_of_the_budget_are_asked_by_places(
     assert any(said in x for x in (*found.assumptions, *(d.message for d in found.diagnostics)))
 
 
-#: A transposition of tiles of 32 x 32 by 32 x 8 threads: four stores, ``STEP`` bytes apart, and the last ``FAR``.
+#: A transposition of tiles of 32 x 32 by 32 x 8 threads: stores ``STEP`` bytes apart, and the last ``FAR``.
 TILE = """
     .shared .align 4 .b8 tile[4224];
     ld.param.u64 %rd1, [k_out];
