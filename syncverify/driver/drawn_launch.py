@@ -55,7 +55,7 @@ _WARP = 32
 #: Kinds of contents of a buffer.
 _KINDS = 4
 _WORD, _MAP, _SHARED = 8, 128, 227 * 1024
-#: Alignment that each pointer has, and of a kernel that edits tensor maps.
+#: Alignment of memory of which nothing is said, and at least of all in a kernel that edits tensor maps.
 _ALIGN, _ALIGN_OF_MAPS = 16, 128
 
 
@@ -177,7 +177,7 @@ def _launch(
         values,
         np.random.default_rng(number),
         number % 2 == 1,
-        _ALIGN_OF_MAPS if _edits_maps(source.module, function) else _ALIGN,
+        _ALIGN_OF_MAPS if _edits_maps(source.module, function) else 1,
         _compared(function, prod(_grid(facts, values))),
         _CONSTANTS[row],
         handed,
@@ -376,7 +376,7 @@ def _memory(
         fact = draw.maps.get((f"{at} bytes behind " if at else "") + place)
         if fact is not None:
             places[at] = _map(draw, fact)
-    align = max(leaf.align, draw.align)
+    align = max(leaf.align or _ALIGN, draw.align)
     misalign = align if draw.misaligns and align < 256 and not places else 0
     found = Buffer(words, misalign, places, not leaf.written_before)
     draw.buffers[leaf.name or place] = found

@@ -376,7 +376,7 @@ def of_common_places(facts: PtxFacts, program: Program) -> list[str]:
             found.append(f"line {line}: {_NO_TWO} {names}")
         if max(one, two) is not Shared.NO:
             said.add(k)
-    pairs = _pairs_that_meet(facts, program, places)
+    pairs = _pairs_that_meet(program, places)
     more = (_said_of(facts, program, x) for x in pairs if said.isdisjoint((x.first, x.second)))
     return list(dict.fromkeys((*found, *more)))
 
@@ -387,7 +387,7 @@ def _said_of(facts: PtxFacts, program: Program, pair: Meeting) -> str:
     where = f"{_stored_through(facts, program, pair.first)} (line {other})"
     who = "blocks" if pair.of_blocks else "threads of a block"
     what = f"{who} store values of their own to one place of {where}: which stays does not matter"
-    return f"line {line}: {_NO_TWO} {where}" if pair.elected else f"line {line}: {what}"
+    return f"line {line}: {_NO_TWO} {where}" if pair.perhaps else f"line {line}: {what}"
 
 
 def _stored_through(facts: PtxFacts, program: Program, k: int) -> str:
@@ -400,8 +400,9 @@ def _stored_through(facts: PtxFacts, program: Program, k: int) -> str:
 _NO_TWO = "no two threads store different values to one place of"
 
 
-def _pairs_that_meet(facts: PtxFacts, program: Program, places: BlockPlaces) -> list[Meeting]:
-    """The pairs of stores by which different threads store different values to one place in no order."""
+def _pairs_that_meet(program: Program, places: BlockPlaces) -> list[Meeting]:
+    """The pairs of stores by which different threads store different values to one place in no order, or
+    may, since a place has no number."""
     followed = {} if program.handing is None else program.handing.accesses
     last, stores = _by_the_last(program), list[tuple[int, list[StoreRows | None]]]()
     for k, access in _global_stores(program):
@@ -411,7 +412,7 @@ def _pairs_that_meet(facts: PtxFacts, program: Program, places: BlockPlaces) -> 
     without = {k for k, rows in stores if None in rows}
     for a, b in combinations([k for k, _ in stores], 2):
         if not without.isdisjoint((a, b)) and _may_differ(program, a, b):
-            found[a, b] = Meeting(a, b, of_blocks=True, certainly=False, elected=True)
+            found[a, b] = Meeting(a, b, of_blocks=True, certainly=False, perhaps=True)
     for n in range(SAMPLES):
         some = [(k, x) for k, rows in stores if (x := rows[n]) is not None]
         for pair in meetings(some, orders):
@@ -463,18 +464,21 @@ def stored_by_several(facts: PtxFacts, program: Program) -> int | None:
         stored = [n for x in access.elements for n in registers(x)]
         if facts.grid != (1, 1, 1) and places.shared(k, access, stored) is Shared.CERTAINLY:
             return k
-    for pair in _pairs_that_meet(facts, program, places):
+    for pair in _pairs_that_meet(program, places):
         plain = not any(semantics(program.body[k]) for k in (pair.first, pair.second))
         if pair.certainly and plain and (pair.of_blocks or not _others_wait(program)):
             return pair.second
     return None
 
 
+#: Instructions beside barriers by which threads of a block wait for each other, or learn of each other.
+_WAITS = frozenset({"mbarrier", "elect", "atom", "shfl", "vote", "match", "redux", "activemask"})
+
+
 def _others_wait(program: Program) -> bool:
     """Whether threads of a block may wait for each other by other means than barriers of the block."""
-    waits = {"mbarrier", "elect", "atom", "shfl", "vote", "match", "redux", "activemask"}
     return bool(program.flags.waits) or any(
-        i.op in waits or (i.op in ("bar", "barrier") and ("warp" in i.mods or len(i.operands) > 1))
+        i.op in _WAITS or (i.op in ("bar", "barrier") and ("warp" in i.mods or len(i.operands) > 1))
         for i in program.body
     )
 

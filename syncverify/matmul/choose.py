@@ -85,12 +85,6 @@ def forms(problem: Problem) -> list[Schedule]:
     return [f.schedule for staged in (True, False) for f in _forms(_Kind.of(problem, staged))]
 
 
-def fitted_forms(problem: Problem, sizes: Mapping[str, int], multiprocessors: int = 132) -> list[Schedule]:
-    """Those of the menu for given sizes whose tiles are fitted to them."""
-    standard = set(forms(problem))
-    return [s for s in menu(problem, sizes, multiprocessors) if s not in standard]
-
-
 def ranked(
     problem: Problem, sizes: Mapping[str, int], multiprocessors: int, card: Card | None = None
 ) -> list[Schedule]:

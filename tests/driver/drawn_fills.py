@@ -2,8 +2,7 @@
 
 A kernel is a row of accesses to arrays of elements of 1 to 16 bytes, each by the threads of a guard, and of
 barriers. In a block of ``n`` threads it is ``right`` where none leaves its array, and no two threads meet in
-a byte between two barriers, one by a store. This is counted here from the
-statements; no PTX is read.
+a byte between two barriers, one by a store. This is counted here from the statements; no PTX is read.
 """
 
 from __future__ import annotations

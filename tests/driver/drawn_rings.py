@@ -43,7 +43,6 @@ class Ring:
     warps: int
     work: str
     give: str
-    ahead: str
     parity: int
     filled: bool
     relaxed: str
@@ -160,7 +159,6 @@ def ring(seed: int) -> Ring:
         draw.choice([1, 1, 2]),
         draw.choice(list(WORK)),
         draw.choice(list(GIVE)),
-        "",
         draw.choice([1, 1, 1, 1, 1, 1, 0]),
         draw.random() < 0.95,
         draw.choice(["", "", "", "", ".relaxed.cta"]),

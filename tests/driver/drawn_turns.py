@@ -5,8 +5,8 @@ Statements, and their execution thread by thread, are those of ``test_places_bet
 judges what is claimed of places; here the verdict of the whole check is judged, with open sizes. A kernel is
 ``wrong`` where, at some sizes that are not below 0, threads come to other barriers than others do, or two of
 them access one word of shared memory between the same barriers, one by a store. A load and a store that meet
-in a word of global memory have a line in the report. Two stores that do have none
-(docs/decisions/words-of-several-blocks.md), and are left out here.
+in a word of global memory have a line in the report. Two stores that do are left out here, and judged by
+``test_stores_judged.py``.
 """
 
 from __future__ import annotations

@@ -242,7 +242,7 @@ def test_what_conflicts_is_said_and_nothing_else(first: int, last: int) -> None:
 @pytest.mark.parametrize(
     ("first", "last"), [(0, 15), pytest.param(15, 600, marks=pytest.mark.slow)], ids=("some", "more")
 )
-def test_nothing_is_proved_of_a_load_that_conflicts(first: int, last: int) -> None:
+def test_a_load_that_conflicts_is_undecided_or_taken_for_granted(first: int, last: int) -> None:
     assert judged_with_loads(first, last) == []
 
 

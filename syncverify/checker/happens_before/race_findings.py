@@ -111,7 +111,7 @@ def _classified(
 
 def _unbridged(run: Run, t: LaneClass, first: Record, second: Record, row: Ordering) -> _Finding:
     """An ordered pair through two proxies without the fence between them."""
-    rule = fence_rule(run, t, first, second, row.unbridged)
+    rule = fence_rule(run, t, first, row.unbridged)
     message = f"{what(run, second)} comes after {what(run, first)}, but no proxy fence covers that"
     if row.contested == "K6" and not run.info.strict_copies:
         # Practical mode, but on sm_100: what ships and never failed on hardware.
@@ -330,7 +330,7 @@ def narrow_scope(t: LaneClass, first: Record) -> bool:
     return column >= 0 and value < IN_FLIGHT and int(t.clock.m[HW, column]) >= value
 
 
-def fence_rule(run: Run, t: LaneClass, first: Record, second: Record, missing: str) -> str:
+def fence_rule(run: Run, t: LaneClass, first: Record, missing: str) -> str:
     """Which fence mistake it is: none (SV101), at the wrong place (SV102), for the wrong space (SV103)."""
     if missing != "SV101":
         return missing

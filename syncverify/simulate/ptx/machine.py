@@ -72,9 +72,8 @@ class Machine:
         self.warnings: dict[tuple[int, str], None] = {}
         self.tensormap_edits: dict[tuple[str, int], tuple[int, int, int]] = {}
         self.tensormap_known: dict[tuple[int, int], Clock] = {}
-        self.map_reads: dict[
-            int, list[tuple[int, int, int]]
-        ] = {}  # copies by place of their map: stamp, line
+        #: By place of a tensor map the copies that read it: agent, epoch and line.
+        self.map_reads: dict[int, list[tuple[int, int, int]]] = {}
         self.barriers_made = 0
         self.operands: dict[tuple[Any, ...], Lanes] = {}
         self.loads: dict[tuple[int, int], settle.Known] = {}  # (first thread, line) -> loads of shared memory

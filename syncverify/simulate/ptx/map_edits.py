@@ -10,6 +10,7 @@ from syncverify.simulate.ptx import tensormaps
 from syncverify.simulate.ptx.addressing import Part, address, note_read, note_write, parts, space_of
 from syncverify.simulate.ptx.clocks import HAPPENS_BEFORE, OF_ANY_SCOPE
 from syncverify.simulate.ptx.harm import Kind
+from syncverify.simulate.ptx.matrix import full_warp
 from syncverify.simulate.ptx.ordering import fence, scope_of
 from syncverify.simulate.ptx.program import Context, builder
 from syncverify.simulate.ptx.syntax import Instr
@@ -84,6 +85,7 @@ def _copy(c: Context, i: Instr) -> Step:
 
     def copy(f: Fragment) -> Next:
         m, warp = f.warp.machine, f.warp
+        full_warp(m, f, i.name)
         (origin,) = parts(m, f, "shared::cta", uniform(f, source(f.R)), f.mask, tensormaps.SIZE, 128)
         (target,) = parts(m, f, "global", uniform(f, to(f.R)), f.mask, tensormaps.SIZE, 128)
         rows = warp.threads[f.mask]

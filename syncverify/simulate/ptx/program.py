@@ -204,13 +204,6 @@ class Context:
                 return self._symbol(name, offset, bits)
         raise self.fail("an operand of a form that is not known")
 
-    def wide_source(self, operand: Operand, bits: int) -> int | tuple[int, int]:
-        """The slot of an operand that may be wider than its type: (slot, bits) if it has to be cut."""
-        own = self.bits_of(operand)
-        if isinstance(operand, Reg) and own > bits:
-            return self.slots[operand.name], bits
-        return self.source(operand, bits)
-
     def reader(self, operand: Operand, bits: int, sign: bool = False) -> Callable[[list[Lanes]], Lanes]:
         """The low ``bits`` of an operand; a narrower register is extended."""
         own = self.bits_of(operand)

@@ -122,8 +122,8 @@ class Meetings(State):
         self, a: ReplayedAgent, mask: int, *, memory: bool, kind: int = 0, leaves: bool = False
     ) -> bool:
         """Lanes of a warp that execute something as one; ``memory``: it orders their accesses; ``kind``: what
-        they execute; odd where that may be several instructions (K27); ``leaves``: it waits for no lane that
-        has left (K22, K23), and none has run past it to the end.
+        they execute, one more than its event says: odd where they may come to several instructions (K27);
+        ``leaves``: it waits for no lane that has left (K22, K23), and none has run past it to the end.
         """
         assert a.event is not None
         mates = self.mates(a)

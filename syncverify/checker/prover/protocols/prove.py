@@ -26,7 +26,7 @@ from syncverify.checker.prover.protocols.sizes import Sample, all_events, sample
 
 #: Samples that a search begins with, and seeds that are tried.
 MANY, SEEDS = 14, (1, 2, 3)
-#: Sizes, in parts of four, in which phases are looked at.
+#: A quarter of the sizes for which phases are looked at (``samples``).
 FEW = 2
 #: The counters (u, n) of the events of each site.
 Events = Sequence[Sequence[tuple[int, int]]]

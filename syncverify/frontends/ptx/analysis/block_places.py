@@ -63,13 +63,15 @@ _WORDS, _POINTERS = (1 << 20, 1 << 21), (1 << 40, 1 << 46)
 _ALIGNED = 1 << 12
 #: Bits above those of an address.
 _ABOVE = np.uint64(48)
+#: Bits of a cluster's number along one axis, in one number for all three.
+_BITS_OF_AN_AXIS = 21
 #: What makes values of registers, and of memory that is the same for all blocks.
 _MADE = frozenset({"register", "data", "warp", "matrix registers", "hint"})
 _COMMON = frozenset({"global", "param", "const"})
 
 
 class Shared(IntEnum):
-    """Whether blocks store values of their own to one byte. CERTAINLY: they do, and these numbers differ."""
+    """Whether blocks, or threads of one, store values of their own to one byte. CERTAINLY: these differ."""
 
     NO = 0
     OPEN = 1
@@ -174,7 +176,9 @@ class _Sample:
         """``blocks``: the number of each thread's block; ``threads``: its own there."""
         self.flow, self.blocks, self.threads, self.draws = flow, blocks, threads, draws
         each = [x for axis in _AXES if (x := draws[0].special(f"%clusterid.{axis}")) is not None]
-        self.clusters = sum((x << np.uint64(21 * n) for n, x in enumerate(each)), np.zeros_like(blocks))
+        self.clusters = sum(
+            (x << np.uint64(_BITS_OF_AN_AXIS * n) for n, x in enumerate(each)), np.zeros_like(blocks)
+        )
         self._controllers = flow.controllers()
         self._heads = {
             h: loop for loop in flow.loops for h in loop if all(flow.dominates(h, b) for b in loop)

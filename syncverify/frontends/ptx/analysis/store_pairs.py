@@ -25,18 +25,21 @@ from syncverify.frontends.ptx.syntax.nodes import Imm, Instr
 
 #: By which numbers of several draws become one.
 _MIXED = (np.uint64(1), np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F))
+#: More than the threads of a block: a block and a thread as one number.
+_THREADS = np.uint64(1 << 20)
 
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
     """Two stores that meet. ``of_blocks``: of two blocks, else of two threads of one. ``certainly``: each of
-    one thread of its block, of numbers that differ. ``elected``: perhaps, for an atomic says who stores."""
+    one thread of its block, of numbers that differ. ``perhaps``: an atomic says who stores, or nothing says
+    where."""
 
     first: int
     second: int
     of_blocks: bool
     certainly: bool
-    elected: bool
+    perhaps: bool
 
 
 class Orders:
@@ -138,9 +141,7 @@ def _spread(n: int, x: StoreRows, unit: int) -> tuple[list[Numbers], NDArray[Any
     places = [(at[:, None] + steps).ravel() for at in x.places]
     count = len(x.blocks)
     values = np.empty((count, len(steps)), dtype=np.uint64)
-    own = (x.blocks * np.uint64(1 << 20) + x.threads) * _MIXED[1] + np.array(
-        [n + 1], dtype=np.uint64
-    ) * _MIXED[2]
+    own = (x.blocks * _THREADS + x.threads) * _MIXED[1] + np.array([n + 1], dtype=np.uint64) * _MIXED[2]
     mask = np.uint64((1 << 8 * min(unit, 8)) - 1)
     for m, word in enumerate(x.words):
         for j in range(each):
@@ -189,7 +190,7 @@ class _Table:
         first = np.flatnonzero(starts)
         kept = np.ones(len(first), dtype=bool)
         instruction, block, thread, value = self.rest
-        for column in (instruction, block * np.uint64(1 << 20) + thread, value):
+        for column in (instruction, block * _THREADS + thread, value):
             x = column[order]
             kept &= np.minimum.reduceat(x, first) != np.maximum.reduceat(x, first)
         rows = np.sort(order[np.repeat(kept, np.diff(np.append(first, len(at))))])

@@ -46,7 +46,7 @@ def _handed_on(flow: Flow, loop: Collection[int], made: Collection[str]) -> bool
         versions.read(name, j)
         for j, x in enumerate(flow.body)
         if flow.block_of[j] in flow.reached - {*loop}
-        for name in {*sources(x), *(() if x.guard is None else (x.guard.name,))}.intersection(made)
+        for name in {*sources(x)}.intersection(made)
     ]
     while work:
         v = work.pop()
@@ -122,3 +122,6 @@ def _asks_whether(flow: Flow, w: int, pair: set[int], *, differ: bool) -> bool:
 
 def _of(flow: Flow, op: Operand, at: int) -> int:
     return _copied(flow, flow.versions.read(op.name, at)) if isinstance(op, Reg) else -1
+
+
+__all__ = ["changes_one_word"]

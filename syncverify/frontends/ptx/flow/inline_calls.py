@@ -214,7 +214,7 @@ class _Caller:
         if i.guard is not None:
             self.out.append(i)  # becomes a branch over the call
         cells = self._hand_over(i, callee, mark)
-        self._body(i, callee, cells, mark)
+        self._body(callee, cells, mark)
         self._take_results(i, callee, mark)
         if i.guard is not None:
             self.labels[f"over{mark}"] = len(self.out)
@@ -250,7 +250,7 @@ class _Caller:
                 self.out.append(_unguarded(i, mov, Reg(p.name + mark), x))
         return cells
 
-    def _body(self, i: Instr, callee: Function, cells: Mapping[str, str], mark: str) -> None:
+    def _body(self, callee: Function, cells: Mapping[str, str], mark: str) -> None:
         """The callee's instructions, registers, variables and labels, by names of this call."""
         own = [v for v in callee.variables if v.space != "shared"]
         local = {v.name for v in own}

@@ -78,7 +78,7 @@ FIELD_COVERAGE: dict[type, tuple[str, str]] = {
     ),
     Record: (
         "kind cls time fp site column tag tag_value used atomic scope barrier strict_rows_only lane_free "
-        "execution",
+        "execution source",
         "fresh over position issue parts",
     ),
     Generation: ("m con previous waiting near", "sites pasts"),
@@ -219,6 +219,7 @@ class CanonicalState(Thresholds):
             r.strict_rows_only,
             r.scope,
             r.barrier,
+            r.source,
         )
         tagged = self.name(r.tag) if r.tag >= 0 else None
         return (int(r.kind), time, r.fp, sites(r), tagged, tag, used, fence, flags)
