@@ -22,6 +22,7 @@ from syncverify.frontends.ptx.analysis.handover_detection import (
     through_one_map,
     written_again,
 )
+from syncverify.frontends.ptx.analysis.pointer_provenance import ANYWHERE
 from syncverify.frontends.ptx.analysis.store_pairs import Meeting, Orders, meetings
 from syncverify.frontends.ptx.analysis.tile_barriers import TileMeeting
 from syncverify.frontends.ptx.analysis.uniformity import BLOCK, THREADS, Uniformity
@@ -393,7 +394,9 @@ def _said_of(facts: PtxFacts, program: Program, pair: Meeting) -> str:
 def _stored_through(facts: PtxFacts, program: Program, k: int) -> str:
     """The names of the pointers that a store goes by."""
     of = program.origins.of(program.body[k].operands[0])
-    return ", ".join(sorted(_named(facts, program, of))) or "a pointer"
+    names = sorted(_named(facts, program, of - {ANYWHERE}))
+    more = ["another pointer"] if names and ANYWHERE in of else []
+    return ", ".join([*names, *more]) or "a pointer"
 
 
 #: Where it is open whether threads store values of their own to one place.
@@ -421,12 +424,14 @@ def _pairs_that_meet(program: Program, places: BlockPlaces) -> list[Meeting]:
 
 
 def _may_differ(program: Program, x: int, y: int) -> bool:
-    """Whether two stores through one pointer may store different values."""
+    """Whether two stores through one pointer may store different values: others, or in elements of another
+    size, of which one begins inside of the other."""
     of = [program.origins.of(program.body[k].operands[0]) for k in (x, y)]
+    sizes = {(a.size, len(a.elements)) for k in (x, y) if (a := decode_place(program.body[k])) is not None}
     one, other = (program.body[k].operands[1] for k in (x, y))
     versions = program.flow.versions
     same = one == other and all(versions.read(n, x) == versions.read(n, y) for n in registers(one))
-    return bool(of[0] & of[1]) and not same
+    return bool(of[0] & of[1]) and not (same and len(sizes) == 1)
 
 
 def _by_the_last(program: Program) -> frozenset[int]:
@@ -451,7 +456,7 @@ def _in_turn(flow: Flow, k: int) -> bool:
 
 
 def stored_by_several(facts: PtxFacts, program: Program) -> int | None:
-    """A store by which blocks of a launch in numbers store different numbers to one place, in no order: a
+    """A store by which threads of a launch in numbers store different numbers to one place, in no order: a
     plain one, in a kernel whose blocks do not wait for each other."""
     numbers = not facts.symbols() and all(isinstance(n, int) for n in facts.grid)
     if facts.block is None or program.handing is not None or not numbers:

@@ -564,26 +564,23 @@ def _as_written(k: CheckTask, report: KernelReport) -> KernelReport:
 
 
 def _stored_apart(k: CheckTask, report: KernelReport) -> KernelReport:
-    """The report, if not blocks store numbers that differ to one place, or an atomic at a place of data meets
+    """The report, if not threads store numbers that differ to one place, or an atomic at a place of data meets
     what another block accesses without one: nothing orders these."""
     p = k.code.compiled
     if report.verdict is not Verdict.PROVED or p is None:
         return report
-    outside = "a data race between blocks in global memory is outside what is proved"
+    outside = "in no order: a data race in global memory is outside what is proved"
     at = stored_by_several(k.facts, p)
     if at is not None:
-        text = f"blocks of the launch store different values to one place here, in no order: {outside}"
+        text = f"threads of the launch store different values to one place here, {outside}"
         return _undecided_at(k, report, p.body[at], text)
     pair = placed_on_others(k.facts, p)
     if pair is None:
         return report
     other = p.module.span(p.body[pair[1]]).line
     what = "stores" if p.body[pair[1]].op == "st" else "loads"
-    text = (
-        f"some input places this atomic on what another block {what} without one (line {other}), in no "
-        f"order: {outside}"
-    )
-    return _undecided_at(k, report, p.body[pair[0]], text)
+    place = f"what another block {what} without one (line {other})"
+    return _undecided_at(k, report, p.body[pair[0]], f"some input places this atomic on {place}, {outside}")
 
 
 def _one_tensor_twice(k: CheckTask) -> int | None:

@@ -76,6 +76,8 @@ _TWO = ("mov.u32 %r1, %ctaid.x; setp.eq.and.u32 %p2, %r1, 0, %p1; setp.eq.and.u3
         " @%p2 st.global.u32 [%rd1], {}; @%p3 st.global.u32 [%rd1], {};")  # fmt: skip
 #: A place that data says.
 _SCATTERED = "ld.global.u32 %r6, [%rd2]; mul.wide.u32 %rd5, %r6, 4; add.u64 %rd5, %rd1, %rd5; "
+#: A number whose bytes differ.
+_NUMBER = "mov.u32 %r9, 513; "
 #: The thread that counts first.
 _FIRST = "mov.u32 %r1, %ctaid.x; atom.global.add.u32 %r5, [%rd1], 1; setp.eq.u32 %p2, %r5, 0; "
 _OPEN = "no two threads store different values to one place of p0"
@@ -125,6 +127,12 @@ _THREADS = "threads of a block store values of their own to one place of p0"
         # where data says
         (_BLOCK + _SCATTERED + "@%p1 st.global.u32 [%rd5], 7; @!%p1 st.global.u32 [%rd5], 9;", _OPEN),
         (_BLOCK + _SCATTERED + "@%p1 st.global.u32 [%rd5], 7; @!%p1 st.global.u32 [%rd5], 7;", ""),
+        (_BLOCK + _SCATTERED + _NUMBER + "@%p1 st.global.u32 [%rd5], %r9; @!%p1 st.global.u32 [%rd1], %r9;",
+         ""),
+        (_BLOCK + _SCATTERED + _NUMBER + "@%p1 st.global.u32 [%rd5], %r9; @!%p1 st.global.u8 [%rd1+1], %r9;",
+         _OPEN),
+        ("ld.global.u64 %rd5, [%rd2]; @%p1 st.global.u32 [%rd5], 7; @!%p1 st.global.u32 [%rd5], 9;",
+         "values to one place of a pointer ("),
         # by whom an atomic elects
         (_FIRST + "@%p2 st.global.u32 [%rd1+64], %r1;", _OPEN),
         (_FIRST + "@%p2 st.global.u32 [%rd1+64], 7;", ""),
