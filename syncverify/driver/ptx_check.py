@@ -564,8 +564,8 @@ def _as_written(k: CheckTask, report: KernelReport) -> KernelReport:
 
 
 def _stored_apart(k: CheckTask, report: KernelReport) -> KernelReport:
-    """The report, if not threads store numbers that differ to one place, or an atomic at a place of data meets
-    what another block accesses without one: nothing orders these."""
+    """The report, if not threads store numbers that differ to one place, or an atomic at a place of data
+    meets what another block accesses without one: nothing orders these."""
     p = k.code.compiled
     if report.verdict is not Verdict.PROVED or p is None:
         return report
