@@ -357,7 +357,7 @@ def of_common_places(facts: PtxFacts, program: Program) -> list[str]:
         return places.shared_by_threads(k, access, stored, in_turn=_in_turn(flow, k))
 
     several, last, said = facts.grid != (1, 1, 1), _by_the_last(program), set[int]()
-    places = _places_of_blocks(facts, program, facts.block)
+    places = places_of_blocks(facts, program, facts.block)
     for k, access in _global_stores(program):
         if k in followed:
             continue
@@ -461,7 +461,7 @@ def stored_by_several(facts: PtxFacts, program: Program) -> int | None:
     numbers = not facts.symbols() and all(isinstance(n, int) for n in facts.grid)
     if facts.block is None or program.handing is not None or not numbers:
         return None
-    places = _places_of_blocks(facts, program, facts.block)
+    places = places_of_blocks(facts, program, facts.block)
     for k, access in _global_stores(program):
         in_a_loop = any(program.flow.block_of[k] in loop for loop in program.flow.loops)
         if in_a_loop or semantics(program.body[k]):
@@ -502,7 +502,7 @@ def _global_stores(program: Program) -> Iterator[tuple[int, Access]]:
             yield k, access
 
 
-def _places_of_blocks(facts: PtxFacts, program: Program, block: Dims) -> BlockPlaces:
+def places_of_blocks(facts: PtxFacts, program: Program, block: Dims) -> BlockPlaces:
     """Where stores of the blocks go that a launch has."""
     index = {p.name: n for n, p in enumerate(program.function.params)}
 

@@ -37,6 +37,7 @@ from syncverify.driver.ptx_assumptions import (
 )
 from syncverify.driver.ptx_block import of_bound, with_fewer_threads
 from syncverify.driver.ptx_carved import with_carved_arrays
+from syncverify.driver.ptx_data_places import placed_on_others
 from syncverify.driver.ptx_every_size import (
     for_every_size,
     proved_by_places,
@@ -563,18 +564,23 @@ def _as_written(k: CheckTask, report: KernelReport) -> KernelReport:
 
 
 def _stored_apart(k: CheckTask, report: KernelReport) -> KernelReport:
-    """The report, if not threads store numbers that differ to one place: nothing orders these stores."""
+    """The report, if not threads store numbers that differ to one place, or an atomic at a place of data
+    meets what another block accesses without one: nothing orders these."""
     p = k.code.compiled
     if report.verdict is not Verdict.PROVED or p is None:
         return report
+    outside = "in no order: a data race in global memory is outside what is proved"
     at = stored_by_several(k.facts, p)
-    if at is None:
+    if at is not None:
+        text = f"threads of the launch store different values to one place here, {outside}"
+        return _undecided_at(k, report, p.body[at], text)
+    pair = placed_on_others(k.facts, p)
+    if pair is None:
         return report
-    text = (
-        "threads of the launch store different values to one place here, in no order: a data race in global "
-        "memory is outside what is proved"
-    )
-    return _undecided_at(k, report, p.body[at], text)
+    other = p.module.span(p.body[pair[1]]).line
+    what = "stores" if p.body[pair[1]].op == "st" else "loads"
+    place = f"what another block {what} without one (line {other})"
+    return _undecided_at(k, report, p.body[pair[0]], f"some input places this atomic on {place}, {outside}")
 
 
 def _one_tensor_twice(k: CheckTask) -> int | None:

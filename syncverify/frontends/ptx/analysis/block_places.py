@@ -27,6 +27,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from syncverify.frontends.ptx.analysis.data_places import DataPlaces, Reach, Touched, compared
 from syncverify.frontends.ptx.analysis.thread_values import (
     OPERATIONS,
     Numbers,
@@ -105,6 +106,16 @@ class BlockPlaces:
     def shared_by_threads(self, k: int, access: Access, stored: Iterable[str], *, in_turn: bool) -> Shared:
         """The same of two threads of one block. ``in_turn``: turns of loops around it are ordered."""
         return self._samples[-1].shared(k, access, list(stored), of_one_block=True, in_turn=in_turn)
+
+    def touched(self, k: int, access: Access) -> list[Touched | None]:
+        """What threads touch for certain by ``k`` in first turns, in each sample; None where that is open."""
+        return [sample.touched(k, access) for sample in self._samples]
+
+    def reached(
+        self, k: int, access: Access, is_input: Callable[[int], bool]
+    ) -> list[tuple[Reach, Numbers] | None]:
+        """Where data places ``k`` in first turns, in each sample, and the clusters of the threads that do."""
+        return [sample.reached(k, access, is_input) for sample in self._samples]
 
     def rows(self, k: int, access: Access) -> list[StoreRows | None]:
         """What threads store by one instruction, in each sample; None where a place has no number."""
@@ -237,6 +248,54 @@ class _Sample:
             certain and turns == 1,
             elected,
         )
+
+    def touched(self, k: int, access: Access) -> Touched | None:
+        """What threads touch for certain in the first turn of loops; None where that is open."""
+        turn = next(self._turns(k))
+        places = _all([values.address(access.address, k) for values in turn.draws])
+        who, bounds = self._who(k, turn)
+        if places is None or who is None or bounds:
+            return None
+        return Touched([x[who] for x in places], self.clusters[who], access.bytes)
+
+    def reached(
+        self, k: int, access: Access, is_input: Callable[[int], bool]
+    ) -> tuple[Reach, Numbers] | None:
+        """Where data places an access in the first turn of loops; None where that is open."""
+        turn = next(self._turns(k))
+        who, bounds = self._who(k, turn)
+        if who is None:
+            return None
+        found = DataPlaces(self.flow, turn.draws, is_input, bounds).of_place(access.address, k)
+        if found is None:
+            return None
+        return replace(found, begin=[x[who] for x in found.begin]), self.clusters[who]
+
+    def _who(self, k: int, turn: _Turn) -> tuple[NDArray[np.bool_] | None, dict[int, tuple[int, int]]]:
+        """The threads that come to an instruction, if versions are in ranges; None where that is open."""
+        who, bounds = np.ones(len(self.blocks), dtype=bool), dict[int, tuple[int, int]]()
+        here = self.flow.block_of[k]
+        for at, wanted in _conditions(self.flow, self._controllers, k):
+            guard, block = self.flow.body[at].guard, self.flow.block_of[at]
+            if guard is None or (block != here and self.flow.dominates(here, block)):
+                continue  # what lies behind it decides about later turns
+            v = self.flow.versions.read(guard.name, at)
+            known, writer = turn.known(v), self.flow.versions.writer[v]
+            if not self.flow.dominates(block, here):
+                return None, bounds
+            if known is not None:
+                for x in known if wanted is not None else ():
+                    who &= (x & np.uint64(1)).astype(bool) == (wanted != self.flow.body[at].negated)
+                continue
+            if wanted is None or writer < 0:
+                return None, bounds
+            holds = wanted != self.flow.body[at].negated
+            bound = compared(self.flow, turn.draws, writer, holds=holds)
+            if bound is None:
+                return None, bounds
+            low, high = bounds.get(bound[0], bound[1])
+            bounds[bound[0]] = max(low, bound[1][0]), min(high, bound[1][1])
+        return who, bounds
 
     def _turns(self, k: int) -> Iterator[_Turn]:
         """The first turn of all loops around an instruction, and some more of each."""
