@@ -577,10 +577,12 @@ def _stored_apart(k: CheckTask, report: KernelReport) -> KernelReport:
     pair = placed_on_others(k.facts, p)
     if pair is None:
         return report
-    other = p.module.span(p.body[pair[1]]).line
-    what = "stores" if p.body[pair[1]].op == "st" else "loads"
+    other = p.module.span(p.body[pair.other]).line
+    what = "stores" if p.body[pair.other].op == "st" else "loads"
     place = f"what another block {what} without one (line {other})"
-    return _undecided_at(k, report, p.body[pair[0]], f"some input places this atomic on {place}, {outside}")
+    seen = f", as seen with {pair.seen}" if pair.seen else ""
+    text = f"some input places this atomic on {place}{seen}, {outside}"
+    return _undecided_at(k, report, p.body[pair.atomic], text)
 
 
 def _one_tensor_twice(k: CheckTask) -> int | None:

@@ -3,14 +3,19 @@
     if (block == 0) bins[thread] = 0;   atomicAdd(&bins[x & 63], 1);       // nothing orders the two
 
 Only what certainly is executed at a known place counts on one side, and on the other what the kernel bounds
-(``analysis/data_places.py``). Blocks of one cluster are left out: its barrier may order them.
+(``analysis/data_places.py``). Blocks of one cluster are left out: its barrier may order them. A launch that
+is open in some sizes includes launches in numbers: one of those in which the two meet is enough.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
 
 from syncverify.driver.ptx_assumptions import holds, places_of_blocks
+from syncverify.frontends.ptx.analysis.block_places import BlockPlaces
 from syncverify.frontends.ptx.analysis.counted_blocks import used_counts
 from syncverify.frontends.ptx.analysis.data_places import Touched, covered
 from syncverify.frontends.ptx.analysis.global_uses import used_in_global
@@ -21,21 +26,89 @@ from syncverify.frontends.ptx.decode.global_access import semantics
 from syncverify.frontends.ptx.decode.memory import Access, decode_place
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.launch.facts import PtxFacts
+from syncverify.frontends.ptx.launch.meant_launches import asked_launches, asks_places
 from syncverify.frontends.ptx.syntax.nodes import Mem
+from syncverify.ir.expr import Expr, Var, names
+
+#: Bytes of a parameter that may be a pointer.
+_POINTER = 8
 
 
-def placed_on_others(facts: PtxFacts, program: Program) -> tuple[int, int] | None:
-    """An atomic that some input places on what another block stores or loads plainly, in no order, and that
-    access: of a launch in numbers whose blocks do not wait for each other."""
-    numbers = not facts.symbols() and all(isinstance(n, int) for n in facts.grid)
-    if facts.block is None or program.handing is not None or not numbers or facts.grid == (1, 1, 1):
+@dataclass(frozen=True, slots=True)
+class PlacedOn:
+    """An atomic that some input places on what another block stores or loads plainly, in no order.
+    ``seen``: in which launch they meet, beyond what the facts say of it."""
+
+    atomic: int
+    other: int
+    seen: str
+
+
+def placed_on_others(facts: PtxFacts, program: Program) -> PlacedOn | None:
+    """Such an atomic, of a launch whose blocks do not wait for each other."""
+    if facts.block is None or program.handing is not None or facts.grid == (1, 1, 1) or holds(facts):
         return None
     atomics = list(_accesses(program, "atom", "red"))
     plain = [(k, a) for k, a in _accesses(program, "st", "ld") if not semantics(program.body[k])]
-    if not atomics or not plain or holds(facts) or _polls(program):
+    if not atomics or not plain or _polls(program):
         return None
-    places = places_of_blocks(facts, program, facts.block)
     is_input = _Inputs(program)
+    for launch in _launches(facts, program):
+        places = places_of_blocks(launch, program, facts.block)
+        pair = _met(places, atomics, plain, is_input)
+        if pair is not None:
+            return PlacedOn(*pair, _in_words(facts, launch))
+    return None
+
+
+def _launches(facts: PtxFacts, program: Program) -> Iterator[PtxFacts]:
+    """The launch; of an open one a few of several blocks. What nothing is said of has no number there."""
+    numbers = all(isinstance(n, int) for n in facts.grid)
+    if not numbers and not asks_places(program.function):  # it may be meant for one block
+        return
+    free = _free(facts)
+    if numbers and facts.symbols().keys() == free:
+        yield facts
+        return
+    for one in asked_launches(facts, program.function, free):
+        extents = [n for n in one.grid if isinstance(n, int)]
+        if len(extents) == len(one.grid) and prod(extents) > 1 and one.symbols().keys() <= free:
+            yield one
+
+
+def _free(facts: PtxFacts) -> frozenset[str]:
+    """The symbols that are one place of a parameter, and of which nothing else is said."""
+    values = [leaf.value for leaves in facts.params for leaf in leaves]
+    values += [facts.leaf(n, *load).value for n, loads in enumerate(facts.loads) for load in loads
+               if not facts.leaf(n, *load).given]  # fmt: skip
+    alone = Counter(e.name for e in values if isinstance(e, Var))
+    made = [e for e in (*values, facts.dynamic_smem) if isinstance(e, Expr) and not isinstance(e, Var)]
+    said = frozenset[str]().union(*map(names, made), *map(names, facts.assume))
+    said |= frozenset[str]().union(*(names(e) for e in facts.grid if isinstance(e, Expr)))
+    return frozenset(name for name, n in alone.items() if n == 1) - said
+
+
+def _in_words(facts: PtxFacts, launch: PtxFacts) -> str:
+    """What a launch in which the two meet has beyond the facts: its grid and its sizes."""
+    found = [f"grid = {list(launch.grid)}"] if launch.grid != facts.grid else []
+    named = {(n, x.offset): x.value for n, leaves in enumerate(facts.params) for x in leaves}
+    for n, leaves in enumerate(launch.params):
+        for leaf in leaves:
+            value = named.get((n, leaf.offset), Var(leaf.name))
+            if isinstance(value, Var) and isinstance(leaf.value, int):
+                found.append(f"{value.name} = {leaf.value}")
+    opened = [launch.leaf(n, *load) for n, loads in enumerate(launch.loads) for load in loads]
+    large = any(isinstance(x.value, Var) and x.size < _POINTER for x in opened)
+    return ", ".join([*found, *(["all other sizes large"] if large else [])])
+
+
+def _met(
+    places: BlockPlaces,
+    atomics: Sequence[tuple[int, Access]],
+    plain: Sequence[tuple[int, Access]],
+    is_input: _Inputs,
+) -> tuple[int, int] | None:
+    """The first of some atomics that data places on what another block touches, and that access."""
     touched = dict[int, list[Touched | None]]()
     for k, access in atomics:
         for n, reach in enumerate(places.reached(k, access, is_input)):
@@ -87,4 +160,4 @@ def _accesses(program: Program, *ops: str) -> Iterator[tuple[int, Access]]:
             yield k, access
 
 
-__all__ = ["placed_on_others"]
+__all__ = ["PlacedOn", "placed_on_others"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import syncverify
@@ -10,11 +12,11 @@ from syncverify.base.diagnostics import KernelReport, Verdict
 _TEXT = """.version 8.6
 .target sm_90a
 .address_size 64
-.visible .entry k(.param .u64 bins, .param .u64 data, .param .u64 out)
+.visible .entry k(.param .u64 bins, .param .u64 data, .param .u64 out, .param .u32 n)
 {{
 .reg .pred %p<8>; .reg .b32 %r<24>; .reg .b64 %rd<24>;
 .shared .align 4 .b8 s[4];
-ld.param.u64 %rd1, [bins]; ld.param.u64 %rd2, [data]; ld.param.u64 %rd3, [out];
+ld.param.u64 %rd1, [bins]; ld.param.u64 %rd2, [data]; ld.param.u64 %rd3, [out]; ld.param.u32 %r15, [n];
 mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; mad.lo.u32 %r3, %r1, 64, %r0;
 mul.wide.u32 %rd5, %r3, 4; add.u64 %rd6, %rd1, %rd5; add.u64 %rd7, %rd2, %rd5; add.u64 %rd14, %rd3, %rd5;
 mul.wide.u32 %rd8, %r0, 4; add.u64 %rd9, %rd1, %rd8;
@@ -62,8 +64,42 @@ _GOOD = [
 ]
 
 
-def _checked(body: str) -> KernelReport:
-    facts = {"block": [64], "grid": [4], "params": {"0": "ptr", "1": "ptr", "2": "ptr"}}
+_ALL = {"block": [64], "grid": [4], "params": {"0": "ptr", "1": "ptr", "2": "ptr"}}
+_OPEN = {"block": [64]}
+_BELOW_N = (
+    "setp.ge.u32 %p4, %r1, %r15; @%p4 bra END;" + _CLEAR.replace("bar.sync 0;", "") + _MASK + _AT + _RED
+)
+_STRIDE = "and.b32 %r10, %r9, 63; mad.lo.u32 %r10, %r1, %r15, %r10;" + _AT + _RED
+_SLICES = (
+    """mad.lo.u32 %r16, %r1, %r15, %r0; mul.wide.u32 %rd15, %r16, 4; add.u64 %rd15, %rd1, %rd15;
+st.global.u32 [%rd15], 0; bar.sync 0;
+"""
+    + _STRIDE
+)
+#: With a part of the facts: what is said of the launch in which they meet.
+_BAD_OPEN: list[tuple[str, dict[str, Any], str]] = [
+    (_CLEAR + _MASK + _AT + _RED, _OPEN, "grid = [2, 1, 1]"),
+    (_MASK + _AT + _RED + _READ, _OPEN, "grid = [2, 1, 1]"),
+    (_SLICE + _AT + _RED + _OWN.replace("[%rd6]", "[%rd6+128]"), _OPEN, "grid = [2, 1, 1]"),
+    (_BELOW_N, _OPEN, "grid = [2, 1, 1], all other sizes large"),
+    (_BELOW_N, {**_OPEN, "grid": [4]}, "seen with all other sizes large"),
+    (_BELOW_N, {**_OPEN, "grid": ["(m + 63) // 64"], "params": {"3": "m"}}, "grid = [2, 1, 1], m = 65"),
+    (_SLICES, {**_OPEN, "params": {"3": "m"}, "assume": ["m <= 32", "m > 0"]}, "m = 1"),
+]
+_GOOD_OPEN: list[tuple[str, dict[str, Any]]] = [
+    *((body, _OPEN) for body in _GOOD),
+    (_GOOD[0], {}),
+    (_BELOW_N, {**_OPEN, "params": {"3": 0}}),
+    (_BELOW_N, {**_OPEN, "params": {"3": "m"}, "assume": ["m <= 1"]}),
+    (_BELOW_N, {**_OPEN, "grid": ["(m + 63) // 64"], "params": {"3": "m"}, "assume": ["m <= 64"]}),
+    (_BAD[0], {**_OPEN, "grid": [1]}),
+    (_BAD[0], {**_OPEN, "assume": ["grid.x == 1"]}),
+    (_SLICES, _OPEN),
+    (_SLICES, {**_OPEN, "params": {"3": "m"}, "assume": ["m >= 64"]}),
+]
+
+
+def _checked(body: str, facts: dict[str, Any] = _ALL) -> KernelReport:
     text = _TEXT.format(body=body)
     (report,) = syncverify.check(text, facts={"kernel": {"k": facts}}, replay=False, advice=False)
     return report
@@ -79,6 +115,23 @@ def test_what_another_block_touches_plainly_names_both_lines(body: str) -> None:
 @pytest.mark.parametrize("body", _GOOD)
 def test_what_no_other_block_touches_stays_proved(body: str) -> None:
     assert _checked(body).verdict is Verdict.PROVED
+
+
+@pytest.mark.parametrize(("body", "facts", "seen"), _BAD_OPEN)
+def test_an_open_launch_names_one_in_which_they_meet(body: str, facts: dict[str, Any], seen: str) -> None:
+    report = _checked(body, facts)
+    assert report.verdict is Verdict.UNKNOWN
+    assert "some input places this atomic" in str(report.reason)
+    assert seen in str(report.reason)
+
+
+def test_without_a_launch_file_nothing_is_proved() -> None:
+    assert _checked(_CLEAR + _MASK + _AT + _RED, {}).verdict is Verdict.UNKNOWN
+
+
+@pytest.mark.parametrize(("body", "facts"), _GOOD_OPEN)
+def test_no_launch_that_the_facts_exclude_counts(body: str, facts: dict[str, Any]) -> None:
+    assert _checked(body, facts).verdict is Verdict.PROVED
 
 
 def test_of_memory_that_the_kernel_writes_nothing_is_said() -> None:
