@@ -218,6 +218,17 @@ def test_what_strict_mode_asks_besides_is_searched_for() -> None:
         assert (kept.report.verdict, kept.strictly) == (Verdict.PROVED, False)
 
 
+def _says_the_same_asked_first(source: files.SourceFile, facts: LaunchFacts, warned: list[str]) -> None:
+    """A kernel proved with these warnings: the report is the same if the kernel goes first and accepts."""
+    (plain,) = files.check_source(source, facts=facts, scope=ScopeKind.ALL, repairs=False)
+    assert (plain.verdict, [d.rule for d in plain.diagnostics]) == (Verdict.PROVED, warned)
+    first = KernelFirst(source, facts, {})
+    options = files.Options(scope=ScopeKind.ALL, repairs=False, first=first)
+    (found,) = asked_after(first, list(files.check_each(source, facts, options)))
+    assert (found.accepted_by, said(found)) == ("kernel", said(plain))
+    assert [k.strictly for k in first.kept.values()] == [not warned]
+
+
 def test_a_barrier_of_too_many_threads_is_warned_of() -> None:
     """It is never complete, which strict mode refuses, and nobody waits for it."""
     stored = RING_OF_PTX.read_text().replace("\tst.global.v2.u32 \t[%rd1], {%r66, %r67};\n", "")
@@ -226,13 +237,7 @@ def test_a_barrier_of_too_many_threads_is_warned_of() -> None:
     met, facts = "\tbar.sync \t0;\n", LaunchFacts({"*": PTX_FACTS})
     for arrived, warned in (("", []), ("\tbar.arrive \t1, 128;\n", ["SV301"])):
         source = files.read_text(stored.replace(met, met + arrived), "ring", "ptx")
-        (plain,) = files.check_source(source, facts=facts, scope=ScopeKind.ALL, repairs=False)
-        assert (plain.verdict, [d.rule for d in plain.diagnostics]) == (Verdict.PROVED, warned)
-        first = KernelFirst(source, facts, {})
-        options = files.Options(scope=ScopeKind.ALL, repairs=False, first=first)
-        (found,) = asked_after(first, list(files.check_each(source, facts, options)))
-        assert (found.accepted_by, said(found)) == ("kernel", said(plain))
-        assert [k.strictly for k in first.kept.values()] == [not warned]
+        _says_the_same_asked_first(source, facts, warned)
 
 
 def test_a_kernel_is_asked_about_by_its_own_name() -> None:
@@ -327,13 +332,7 @@ def test_a_phase_that_nobody_waits_for_is_warned_of(behind: str, warned: list[st
     """The kernel does not ask for these waits in strict mode."""
     source = files.read_text(ARRIVALS.replace("\nJ:\n", f"\nJ:\n{behind}\n"), "k", "ptx")
     facts = LaunchFacts({"*": ARRIVALS_FACTS})
-    (plain,) = files.check_source(source, facts=facts, scope=ScopeKind.ALL, repairs=False)
-    assert (plain.verdict, [d.rule for d in plain.diagnostics]) == (Verdict.PROVED, warned)
-    first = KernelFirst(source, facts, {})
-    options = files.Options(scope=ScopeKind.ALL, repairs=False, first=first)
-    (found,) = asked_after(first, list(files.check_each(source, facts, options)))
-    assert (found.accepted_by, said(found)) == ("kernel", said(plain))
-    assert [k.strictly for k in first.kept.values()] == [not warned]
+    _says_the_same_asked_first(source, facts, warned)
 
 
 def test_advice_is_tried_once_on_each_system(monkeypatch: pytest.MonkeyPatch) -> None:
