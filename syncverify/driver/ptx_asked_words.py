@@ -71,10 +71,10 @@ def _pairs(program: Program) -> Iterator[tuple[AskedOnce, tuple[Access, Access]]
     """Plain loads that words decide about, and writes through the same pointer."""
     accesses = list(_accesses(program))
     writes = [x for x in accesses if program.body[x[0]].op != "ld"]
-    told = frozenset[str]().union(*(of for _, _, of in writes))
+    written = frozenset[str]().union(*(of for _, _, of in writes))
     loads = [x for x in accesses if program.body[x[0]].op == "ld"]
     strong = {k: of for k, _, of in loads if semantics(program.body[k]) & Flag.STRONG}
-    asked = [k for k, of in strong.items() if of & told]
+    asked = [k for k, of in strong.items() if of & written]
     for (k, access, of), (j, write, by) in product(loads, writes) if asked else ():
         if k in strong or not of & by:
             continue

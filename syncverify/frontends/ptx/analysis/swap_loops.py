@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from syncverify.frontends.ptx.flow.control_flow import Flow
-from syncverify.frontends.ptx.isa.accesses import passes_on, stays_in_registers
+from syncverify.frontends.ptx.isa.accesses import from_outside, passes_on, stays_in_registers
 from syncverify.frontends.ptx.syntax.nodes import Instr, Mem, Operand, Reg
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 from syncverify.frontends.ptx.syntax.types import kind, width
@@ -103,7 +103,7 @@ def decides_by_turns(flow: Flow, k: int, loop: Collection[int]) -> bool:
         if w < 0:
             work += [m for _, m in versions.merged(v)]
             work += [versions.read(*way) for way in ways if versions.block[v] in loop]
-        elif flow.body[w].op not in ("ld", "atom"):
+        elif not from_outside(flow.body[w]):
             kept = () if flow.body[w].guard is None else (versions.name[v],)
             work += [versions.read(name, w) for name in (*kept, *sources(flow.body[w]))]
     return False
@@ -111,7 +111,7 @@ def decides_by_turns(flow: Flow, k: int, loop: Collection[int]) -> bool:
 
 def _deciding(i: Instr) -> set[str]:
     """The registers that place what an instruction accesses, or decide something."""
-    if i.op in ("selp", "slct") or passes_on(i):
+    if i.op == "selp" or i.op == "slct" or passes_on(i):
         return {*sources(i)}
     guard = () if i.guard is None else (i.guard.name,)
     return {*guard, *(name for op in i.operands if isinstance(op, Mem) for name in registers(op))}

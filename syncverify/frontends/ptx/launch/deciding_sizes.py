@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from syncverify.frontends.ptx.isa.accesses import from_outside
 from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Mem, Sym
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 from syncverify.frontends.ptx.syntax.types import width
 
-#: What makes no number of a number that it takes.
-_ENDS = frozenset({"setp", "ld", "ldu", "atom", "st", "red", "bra"})
 #: Numbers of one parameter that are looked at.
 _MOST = 9
 _LARGEST = (1 << 31) - 1
@@ -47,7 +46,7 @@ def _made_of(held: set[str], function: Function) -> set[str]:
     while grows:
         before = len(found)
         for i in function.body:
-            if i.op not in _ENDS and not found.isdisjoint(sources(i)):
+            if i.op != "setp" and not from_outside(i) and not found.isdisjoint(sources(i)):
                 found.update(results(i))
         grows = len(found) > before
     return found
