@@ -88,15 +88,8 @@ class Account:
                         continue
                 raise NotFoundError(f"{need} >= 0 does not follow in a turn of {self.ring}")
             sums.append(by[0])
-        known: dict[tuple[Sequence[Term], ...], Tree] = {}  # of sites that execute alike
-
-        def only(i: int) -> Tree:
-            asked = self.given(i), tuple(t for k, *at in events if k == i for t in at)
-            if asked not in known:
-                known[asked] = self.alone(i, events, premises, some, done, pool)
-            return known[asked]
-
-        return _wrapped(wraps, Leaf(Events(tuple(events), {i: only(i) for i in self.sites}), tuple(sums)))
+        only = self.each_alone(events, premises, some, done, pool)
+        return _wrapped(wraps, Leaf(Events(tuple(events), only), tuple(sums)))
 
     def begin(self, given: list[Term], depth: int, new: Introduction | None) -> Tree:
         """The tree under what is given. ``new``: what is introduced before all else."""
@@ -164,6 +157,20 @@ class Account:
     def given(self, i: int) -> tuple[Term, ...]:
         """That some event of a site is in this iteration."""
         return *self.search.g.exists(Step(i, Half.IN, U2, N2)), *equal(self.turn(i, U2, N2), J)
+
+    def each_alone(
+        self, events: Sequence[_Event], premises: list[Term], some: list[Sample], done: frozenset[object],
+        pool: frozenset[Named],
+    ) -> dict[int, Tree]:  # fmt: skip
+        """For each site, that the listed events are all of it; sites that execute alike share a tree."""
+        known: dict[tuple[Sequence[Term], ...], Tree] = {}
+        out: dict[int, Tree] = {}
+        for i in self.sites:
+            asked = self.given(i), tuple(t for k, *at in events if k == i for t in at)
+            if asked not in known:
+                known[asked] = self.alone(i, events, premises, some, done, pool)
+            out[i] = known[asked]
+        return out
 
     def alone(
         self, i: int, events: Sequence[_Event], premises: list[Term], some: list[Sample],
