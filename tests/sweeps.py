@@ -103,6 +103,8 @@ PARTS = {
     "driver/test_ptx_wording.py::test_a_pointer_is_asked_for_as_one": 2,
     "driver/test_sought.py::test_data_that_breaks_a_contract_refutes_nobody": 12,
     "driver/test_sought.py::test_harm_under_every_contract_refutes": 12,
+    "driver/test_sought.py::test_strict_mode_asks_inputs_too": 3,
+    "driver/test_sought.py::test_such_data_refutes_nobody_in_strict_mode": 24,
     "driver/test_text_edits.py::test_the_edit_of_a_cuda_source_is_what_was_checked": 3,
     "frontends/cuda/test_corpus.py::test_every_size_is_proved": 4,
     "frontends/cuda/test_corpus.py::test_sizes_given": 6,

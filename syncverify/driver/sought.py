@@ -24,7 +24,6 @@ from syncverify.base.diagnostics import (
     Diagnostic,
     KernelReport,
     Label,
-    Policy,
     Replay,
     Replayed,
     Severity,
@@ -83,13 +82,11 @@ def sought(report: KernelReport, module: Module, effort: ReplayEffort = SEARCH) 
     """An undecided report, refuted if an execution on a drawn input does harm that the input explains.
 
     So is a proof that leaves out what blocks count in global memory, if zeros there bring harm. A proof whose
-    search fails is none.
+    search fails is none. Harm of an execution is harm in each mode.
     """
     k = report.undecided
     proved = report.verdict is Verdict.PROVED
-    if report.verdict is Verdict.REFUTED or k is None or (report.policy is Policy.STRICT and not proved):
-        return report  # what strict mode leaves undecided stays so
-    if k.facts.block is None:
+    if report.verdict is Verdict.REFUTED or k is None or k.facts.block is None:
         return report
     start = time.perf_counter()
     zeros = None

@@ -51,6 +51,7 @@ BY_INPUT = (
     "words_by_hand",
     "counted_polls",
     "first_blocks",
+    "votes_and_slots",
 )
 #: One of so many is replayed on the second reader in every run.
 EVERY = 32
@@ -81,6 +82,7 @@ LONG = {
     "shared_flags": 3,
     "turns_in_shared": 12,
     "values_by_lane": 2,
+    "votes_and_slots": 5,
     "windows_and_counts": 3,
     "words_by_hand": 4,
     "words_of_all": 4,
