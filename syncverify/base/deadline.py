@@ -222,6 +222,13 @@ def check(steps: int = 1) -> None:
             raise OutOfTimeError(watch.guard.seconds, "seconds")
 
 
+def ask_guard() -> None:
+    """Raises OutOfBudgetError where the check of the kernel has taken what its guard grants."""
+    watch = _watch.get()
+    if watch is not None:
+        watch.ask()
+
+
 def resident() -> int:
     """The bytes of memory that this process holds; 0 where the system does not tell."""
     try:
@@ -265,6 +272,7 @@ __all__ = [
     "OutOfMemoryError",
     "OutOfStepsError",
     "OutOfTimeError",
+    "ask_guard",
     "check",
     "check_guard",
     "guarded",
