@@ -44,6 +44,19 @@ class _Store:
         """Whether each thread's places are as far apart."""
         return len({*(self.places - other.places).tolist()}) == 1
 
+    def strides(self, block: Dims) -> tuple[int, ...] | None:
+        """What each number of a thread adds to the place; None where they add other numbers."""
+        places = self.places.reshape(block[::-1])
+        steps = [int(places[n] - places[0, 0, 0]) if max(n) else 0 for n in _next(block)]
+        linear = sum(s * g for s, g in zip(steps, np.indices(places.shape)[::-1], strict=True))
+        return tuple(steps) if bool(np.all(places == places[0, 0, 0] + linear)) else None
+
+
+def _next(block: Dims) -> list[tuple[int, int, int]]:
+    """The thread beside the first along each axis, or the first where there is none, as ``z, y, x``."""
+    x, y, z = (int(e > 1) for e in block)
+    return [(0, 0, x), (0, y, 0), (z, 0, 0)]
+
 
 class _Places(ThreadValues):
     """Addresses in a block, where each array in shared memory begins at a number of its own."""
@@ -59,31 +72,34 @@ class _Places(ThreadValues):
 
 
 def as_large_as_stores_allow(flow: Flow, block: Dims, sizes: Mapping[str, int]) -> bool:
-    """Whether stores of a block fill one of the shared arrays, of these sizes; or twice as many threads along
-    each axis would make two that do not meet in the block store to one place.
+    """Whether stores of a block fill the largest of the shared arrays, of these sizes; or twice as many
+    threads along each axis would make two that do not meet in the block store to one place.
 
-    Only where an array has too few bytes for twice as many: else the two meet by a wrong stride.
+    Only where an array has too few bytes for twice as many: else the two meet by a wrong stride. Of places
+    that a mask brings back to others nothing follows, as one thread alone may store there.
     """
     axes = [n for n in range(3) if block[n] > 1]
     if not axes:
         return False
     names = [name for name, size in sizes.items() if 0 < size < 1 << _ARRAY]
     here = _stores(flow, block, names)
-    if any(_fill([*found.values()], sizes[name]) for name, found in here.items()):
+    most = max(sizes.values(), default=0)
+    if any(sizes[name] == most and _fill([*found.values()], most) for name, found in here.items()):
         return True
     pairs = [
         (name, a, b)
         for name, found in here.items()
         if sizes[name] < 2 * prod(block) * sum(s.bytes for s in _distinct(found.values()))
         for a, b in combinations_with_replacement(found, 2)
-        if found[a].alike(found[b]) and not _meet(found[a], found[b])
+        if found[a].alike(found[b]) and found[a].strides(block) and not _meet(found[a], found[b])
     ]
     if not pairs:
         return False
     for axis in axes:
         x, y, z = (e * 2 if n == axis else e for n, e in enumerate(block))
         wide = _stores(flow, (x, y, z), names)
-        if not any(_meet(wide[n][a], wide[n][b]) for n, a, b in pairs if {a, b} <= wide.get(n, {}).keys()):
+        known = [(wide[n][a], wide[n][b]) for n, a, b in pairs if {a, b} <= wide.get(n, {}).keys()]
+        if not any(a.strides((x, y, z)) and _meet(a, b) for a, b in known):
             return False
     return True
 
