@@ -513,6 +513,8 @@ class ClassContext:
         if isinstance(address, Unknown):
             return missing
         if address.__class__ is PerLane:
+            if space == "shared" and (r[SHARED] is None or r[SHARED].nothing()):
+                return missing
             each = [self._held(r, space, a, size, missing) for a in address.lanes]
             return per_lane([lanes_of(v)[i] for i, v in enumerate(each)])
         if space == "generic":
