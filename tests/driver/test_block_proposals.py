@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from time import sleep
 from pathlib import Path
+from time import sleep
 
 import pytest
 
