@@ -49,6 +49,7 @@ BY_INPUT = (
     "changes_of_one_word",
     "carries",
     "words_by_hand",
+    "first_guesses",
 )
 #: One of so many is replayed on the second reader in every run.
 EVERY = 32

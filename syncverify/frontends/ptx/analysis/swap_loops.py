@@ -64,11 +64,11 @@ def _expects_what_it_found(flow: Flow, k: int, loop: Collection[int]) -> bool:
     if not isinstance(value, Reg) or not isinstance(asked, Reg):
         return False
     versions = flow.versions
-    expected, found = _copied(flow, versions.read(asked.name, k)), versions.written(value.name, k)
+    expected, found = copied(flow, versions.read(asked.name, k)), versions.written(value.name, k)
     head = versions.block[expected]
     if versions.writer[expected] >= 0 or head not in loop or not all(flow.dominates(head, b) for b in loop):
         return False
-    turned = {_copied(flow, v) for b, v in versions.merged(expected) if b in loop}
+    turned = {copied(flow, v) for b, v in versions.merged(expected) if b in loop}
     back = [b for b in loop if head in flow.blocks[b].succ]
     return turned == {found} and any(
         all(flow.dominates(b, x) for x in back) and _ends_by(flow, b, loop, k, {expected, found})
@@ -76,7 +76,7 @@ def _expects_what_it_found(flow: Flow, k: int, loop: Collection[int]) -> bool:
     )
 
 
-def _copied(flow: Flow, v: int) -> int:
+def copied(flow: Flow, v: int) -> int:
     """The version that one is a copy of."""
     for _ in range(_MOST):
         w = flow.versions.writer[v]
@@ -121,7 +121,7 @@ def _asks_whether(flow: Flow, w: int, pair: set[int], *, differ: bool) -> bool:
 
 
 def _of(flow: Flow, op: Operand, at: int) -> int:
-    return _copied(flow, flow.versions.read(op.name, at)) if isinstance(op, Reg) else -1
+    return copied(flow, flow.versions.read(op.name, at)) if isinstance(op, Reg) else -1
 
 
-__all__ = ["changes_one_word"]
+__all__ = ["changes_one_word", "copied"]
