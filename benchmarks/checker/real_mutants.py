@@ -455,7 +455,7 @@ def main() -> None:
     looked_at = [
         r
         for r in rows
-        if r["verdict"] in ("proved", "error") or r.get("replay") in ("not-reproduced", "not-possible")
+        if r["verdict"] in ("proved", "error") or r.get("replay", "reproduced") not in (None, "reproduced")
     ]
     if args.out:
         data = {"command": " ".join(sys.argv), **found, "rows": looked_at}

@@ -323,7 +323,8 @@ class Replayed(StrEnum):
 
     REPRODUCED = "reproduced"  # it executed the text and saw harm
     NOT_REPRODUCED = "not-reproduced"  # executions came to their end, and none did harm
-    IMPOSSIBLE = "not-possible"  # it cannot execute the kernel, or not so far that it would say something
+    NOT_ENDED = "not-ended"  # its budget is spent before so many executions end that it would say something
+    IMPOSSIBLE = "not-possible"  # it cannot execute the kernel, or all executions end by something else
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ class Cause(StrEnum):
     UNWRITTEN = "unwritten"  # an access whose address nobody wrote may be made
     UNTRIED_LANE = "untried-lane"  # a lane that may be elected is none of those that were tried
     NOT_REPLAYED = "not-replayed"  # something looks wrong, and no execution of the second reader shows it
+    UNFINISHED = "unfinished"  # executions that have to show a finding, or to contradict a proof, did not end
     NO_PROOF = "no-proof"  # no proof and no counterexample was found
     UNDECIDED = "undecided"  # none of the others
 

@@ -5,8 +5,8 @@ refutation allow (``driver.drawn_launch``). What comes of it:
 
     harm is seen                                    refuted: replayed
     executions end, and none of them does harm      unknown, with the finding as a warning
-    the reader cannot execute it, or not so far     the same, with what kept it from that
-    the time of the check is over before            the same (``driver.explained``)
+    the reader cannot execute it                    the same, with what kept it from that
+    its budget or the check's time ends before      the same, by another cause (``driver.explained``)
     the strict policy asks for more than harm       refuted, whatever comes of the replay
 
 Strong accesses in no order are no harm: they leave the kernel unknown. Where executions of one launch end
@@ -67,15 +67,23 @@ def confirmed(report: KernelReport, module: Module, effort: ReplayEffort = REPLA
     if replay.outcome is Replayed.REPRODUCED:
         return report
     if report.policy is Policy.STRICT:
-        if replay.outcome is Replayed.IMPOSSIBLE:
+        if replay.outcome is not Replayed.NOT_REPRODUCED:
             return report
         why = f"it decides contested points as the practical policy does, and sees no harm in {replay.detail}"
         return replace(report, replay=Replay(Replayed.IMPOSSIBLE, why))
-    if replay.outcome is Replayed.IMPOSSIBLE:
-        why = f"the second reader cannot replay a finding ({replay.detail})"
-    else:
-        why = f"the second reader executes the kernel and sees no harm ({replay.detail})"
-    return unconfirmed(report, why, Cause.NOT_REPLAYED)
+    return unconfirmed(report, f"{_WITHOUT_HARM[replay.outcome]} ({replay.detail})", _cause(replay))
+
+
+#: What is said of a finding that no execution shows.
+_WITHOUT_HARM = {
+    Replayed.NOT_REPRODUCED: "the second reader executes the kernel and sees no harm",
+    Replayed.NOT_ENDED: "the replay of a finding on the second reader does not end",
+    Replayed.IMPOSSIBLE: "the second reader cannot replay a finding",
+}
+
+
+def _cause(replay: Replay) -> Cause:
+    return Cause.UNFINISHED if replay.outcome is Replayed.NOT_ENDED else Cause.NOT_REPLAYED
 
 
 def _undetermined(report: KernelReport, module: Module, effort: ReplayEffort) -> KernelReport:
@@ -171,7 +179,7 @@ def _lines(report: KernelReport, module: Module, *, others: bool = False) -> set
 def _nothing_seen(found: Confirmed) -> Replay:
     if found.ran:
         return Replay(Replayed.NOT_REPRODUCED, f"{found.ended} executions, the witness's schedule among them")
-    return Replay(Replayed.IMPOSSIBLE, found.why)
+    return Replay(Replayed.NOT_ENDED if found.limited else Replayed.IMPOSSIBLE, found.why)
 
 
 def _described(harm: Harm, module: Module) -> str:

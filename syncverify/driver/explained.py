@@ -19,11 +19,9 @@ def bare(report: KernelReport, replays: bool = False) -> KernelReport:
     refutes nothing if the check is ended here; and of a proof that executions are yet to be asked about, that
     they would prove nothing then."""
     if replays and report.refuted_facts is not None and report.policy is not Policy.STRICT:
-        report = unconfirmed(report, "the replay of a finding was not ended", Cause.NOT_REPLAYED)
+        report = unconfirmed(report, "the replay of a finding was not ended", Cause.UNFINISHED)
     if replays and report.verdict is Verdict.PROVED and report.undecided is not None:
-        why = Reason(
-            "the search for an execution that contradicts the proof was not ended", Cause.NOT_REPLAYED
-        )
+        why = Reason("the search for an execution that contradicts the proof was not ended", Cause.UNFINISHED)
         report = replace(report, verdict=Verdict.UNKNOWN, reason=why, proof=None)
     return replace(report, refuted_system=None, refuted_facts=None, suspect=None, undecided=None)
 

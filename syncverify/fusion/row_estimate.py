@@ -30,7 +30,7 @@ from syncverify.fusion.row_cost import (
     share,
     wanted,
 )
-from syncverify.fusion.row_schedule import RowSchedule, gathers_by_warp
+from syncverify.fusion.row_schedule import RowSchedule, gathers_by_warp, widest_vector
 from syncverify.ir.nodes import DTYPE_BYTES
 
 Array = np.ndarray[Any, Any]
@@ -44,6 +44,12 @@ THROUGH_OWN = 0.972
 #: know no such launches. Fitted so that what is preferred of 6 points of 4 bytes was the faster, but for one
 #: by 0.6% (docs/fusion_results.md), on the scale of the trees, which give half of what slow launches lose.
 MEETING = 30e3
+
+#: The same of short rows of several inputs and outputs of 16 bits where a block of two warps has one: read
+#: again, where two lanes in three have elements at least; and from 561 to 639 elements, read once. The trees
+#: take such launches for 2 to 3.4% slower than others near the fastest (docs/choice.md).
+AGAIN_BY_TWO, SHORT, FILLED = 0.96, 1024, 2 / 3
+ONCE_BY_TWO, BETWEEN = 0.975, range(561, 640)
 
 TREES = Path(__file__).with_name("h200_rows.trees")
 _COUNTS, _FACTS = (tuple(f.name for f in fields(c)) for c in (Counts, Facts))
@@ -134,10 +140,25 @@ class Estimate:
 
     def _known(self, launch: RowLaunch) -> tuple[RowLaunch, float]:
         """A launch of a kind that the trees know, and its share of the time."""
+        if self._by_two(launch):
+            return launch, self._of_two_warps(launch)
         small = max(DTYPE_BYTES[o.dtype] for o in self.fusion.outputs) == 2 and len(self.fusion.streamed) == 1
         if not small or not gathers_by_warp(self.fusion, launch.schedule, launch.width):
             return launch, 1.0
         return self.launch(replace(launch.schedule, store="threads"), launch.width), THROUGH_OWN
+
+    def _by_two(self, launch: RowLaunch) -> bool:
+        """Whether a block of two warps has one row, with several inputs and outputs in vectors of 16 bits."""
+        facts = launch.facts
+        halves = facts.widest == 2 and launch.width % widest_vector(self.fusion) == 0
+        several = facts.rows_in > 1 < facts.rows_out and launch.width < SHORT
+        return halves and several and launch.schedule.warps == 2 and launch.schedule.rows == 1
+
+    def _of_two_warps(self, launch: RowLaunch) -> float:
+        if launch.schedule.reread != "yes":
+            return ONCE_BY_TWO if launch.width in BETWEEN else 1.0
+        filled = launch.width / (launch.counts.elements * launch.counts.warps * 32)
+        return AGAIN_BY_TWO if filled >= FILLED else 1.0
 
 
 __all__ = ["COLUMNS", "TREES", "Estimate", "RowLaunch", "columns", "formula"]

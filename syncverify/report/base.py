@@ -172,6 +172,7 @@ def replay_text(k: KernelReport) -> str | None:
     how = {
         Replayed.REPRODUCED: "replayed on the second reader",
         Replayed.NOT_REPRODUCED: "not reproduced on the second reader",
+        Replayed.NOT_ENDED: "a replay on the second reader does not end",
         Replayed.IMPOSSIBLE: "a replay on the second reader is not possible",
     }
     return f"{how[k.replay.outcome]}: {k.replay.detail}"

@@ -4,7 +4,8 @@ Inductor adds each element of such a gradient to its row in memory, one after th
 Example: T5 learns a bias for 32 distances of places and 16 heads. 512 by 512 places are 4 million additions
 to 512 numbers, which take 2.7 to 3.7 ms of an H200. As a product of a matrix of zeros and ones with the
 gradient it takes a pass over both. Each number of a result is a sum of f32, in an order that is the same in
-every run. Where products of f32 may round their factors to TF32 or bf16, gradients of bf16 alone are taken:
+every run. Where two rows are chosen by many places, a sum that leaves out those of the other is taken for
+each. Where products of f32 may round their factors to TF32 or bf16, gradients of bf16 alone are taken:
 they lose nothing by it.
 """
 
@@ -39,10 +40,30 @@ def backward(grad: Any, indices: Any, rows: Any, padding: Any, by_frequency: Any
     chosen = (given == row) & (given != padding)
     kind = torch.promote_types(grad.dtype, torch.float32)
     grads = grad.reshape(parts, places // parts, -1).to(kind)
-    if not (isinstance(padding, int) and padding < 0):  # nought times what is no number would be none
+    shape = (rows, *grad.shape[indices.dim() :])
+    if not _turned(grad):
+        summed = torch.where(chosen.unsqueeze(-1), grads.unsqueeze(1), 0.0).sum(2).sum(0)
+        return summed.to(grad.dtype).reshape(shape)
+    if not (isinstance(padding, int) and padding < 0):
         grads = torch.where((given == padding).transpose(1, 2), 0.0, grads)
-    found = chosen.to(kind) @ grads
-    return found.sum(0).to(grad.dtype).reshape(rows, *grad.shape[indices.dim() :])
+    found = chosen.to(kind) @ torch.cat(_parts_of(grads), -1)
+    return _joined(*found.sum(0).chunk(3, -1)).to(grad.dtype).reshape(shape)
+
+
+def _parts_of(grads: Any) -> tuple[Any, Any, Any]:
+    """What is finite of gradients, which numbers are not, and the signs of infinite ones.
+
+    Nought times infinity is no number, so that a product of them all would spoil rows that have none.
+    """
+    finite = torch.isfinite(grads)
+    infinite = (grads == torch.inf).to(grads.dtype) - (grads == -torch.inf).to(grads.dtype)
+    return torch.where(finite, grads, 0.0), (~finite).to(grads.dtype), infinite
+
+
+def _joined(finite: Any, others: Any, signs: Any) -> Any:
+    """Sums of all numbers, from sums of the parts: infinite where all that is not finite has one sign."""
+    infinite = torch.where(signs == others, torch.inf, torch.where(signs == -others, -torch.inf, torch.nan))
+    return torch.where(others > 0, infinite, finite)
 
 
 def _few(rows: int, places: int) -> bool:

@@ -202,6 +202,21 @@ def test_results_keep_the_strides_that_torch_expects() -> None:
     assert function(x).stride() == (torch.tanh(x) * x).stride()
 
 
+def test_inputs_whose_memory_has_other_signs() -> None:
+    """The imaginary part of a conjugate is a view with a flag; Inductor's code would miss the flag."""
+    z = torch.complex(draw(6, 32), draw(6, 32, seed=1))
+    given, plain = z.conj().imag, z.imag.contiguous()
+    assert given.is_neg()
+
+    def function(x: Any) -> Any:
+        return F.softmax(x + 0.5, -1)
+
+    torch._dynamo.reset()
+    made = torch.compile(function, backend=sv.Backend(sv.ReferenceRunner()))
+    for x in (plain, given):
+        torch.testing.assert_close(made(x), function(x))
+
+
 def test_halves_of_a_row() -> None:
     def gated(x: Any) -> Any:
         a, b = x.chunk(2, -1)

@@ -49,6 +49,24 @@ def test_what_is_left_out_may_be_no_number(unusual: float) -> None:
     torch.testing.assert_close(made, plain(grad, indices, 32, 3), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("shape", [(*PLACES, 6), (1 << 16, 64)], ids=["turned", "of two rows"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_what_is_no_number_stays_in_its_row(shape: tuple[int, ...], dtype: Any) -> None:
+    """Infinities of one sign stay what they are; of both they are no number, as in a sum of them."""
+    rows = 20 if len(shape) > 2 else 2
+    indices = torch.randint(0, rows, shape[:-1])
+    grad = (turned(*shape) if len(shape) > 2 else draw(*shape)).to(dtype)
+    signs = torch.inf, -torch.inf, torch.nan
+    for k, numbers in enumerate((signs[:1], signs[:1] * 2, signs[1:2], signs[:2], signs[2:], signs[::2])):
+        for at, number in enumerate(numbers):
+            place = (at + 7, 3 * k + at)[: indices.dim()]
+            indices[place], grad[(*place, k)] = k % (rows - 1), number
+    made = embeddings.backward(grad, indices, rows, -1, False)
+    wanted = plain(grad.double(), indices, rows, -1)
+    assert not wanted.isfinite().all() and wanted.isfinite().any(0).all()
+    torch.testing.assert_close(made.double(), wanted, rtol=1e-2, atol=1e-1, equal_nan=True)
+
+
 @pytest.mark.parametrize(
     ("rows", "places", "by_frequency"),
     [(1000, PLACES, False), (32, (64, 64), False), (32, (257, 129), False), (32, PLACES, True)],

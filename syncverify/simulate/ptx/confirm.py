@@ -1,8 +1,8 @@
 """Whether the harm that a witness claims comes true on the text: by its schedule, then by others.
 
-A refutation is confirmed by any execution that does harm of a kind that its claim may show as. Three things
-are distinguished: harm was seen; executions ran to their end and did none; nothing could be executed so far
-that it would say something (an instruction that this machine does not know, a budget that is spent).
+A refutation is confirmed by any execution that does harm of a kind that its claim may show as. Four things
+are distinguished: harm was seen; executions ran to their end and did none; a budget was spent before enough
+of them ended; nothing could be executed (an instruction that this machine does not know, other harm before).
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ class Confirmed:
     """``harm`` was seen under the schedule ``how``; or none was, in ``ended`` executions that ended.
 
     ``why``: what kept executions from ending, empty if nothing did. ``followed``: executions are
-    long, and all that the budget allowed have ended, the witness's schedule among them.
+    long, and all that the budget allowed have ended, the witness's schedule among them. ``limited``: it was
+    limits alone that kept executions from ending.
     """
 
     harm: Harm | None
@@ -63,6 +64,7 @@ class Confirmed:
     ended: int = 0
     why: str = ""
     followed: bool = False
+    limited: bool = False
 
     @property
     def ran(self) -> bool:
@@ -93,7 +95,7 @@ def confirm(
     """
     made: dict[int, tuple[Loaded, Launch]] = {}
     spent = ended = 0
-    why, others = "", False  # whether an execution did not come to an end of its own without harm
+    why, cut, others = "", False, False  # whether executions were cut off, and whether other harm ended them
     begin = time.process_time()
     for number in range(limits.executions):
         check_time()
@@ -115,7 +117,7 @@ def confirm(
             why = why or f"{ended} executions take {spent - result.steps:,} warp instructions"
             break  # this one was cut off by what the others had cost
         if result.limit:
-            why, others = f"an execution does not end within {most:,} warp instructions", True
+            why, cut = f"an execution does not end within {most:,} warp instructions", True
         elif result.harm is None:
             ended += 1
         else:
@@ -126,7 +128,8 @@ def confirm(
         if spent >= limits.steps:
             why = why or f"{ended} executions take {spent:,} warp instructions"
             break
-    return Confirmed(None, "", ended, why, bool(steps) and ended >= FEWEST_LONG and not others)
+    followed = bool(steps) and ended >= FEWEST_LONG and not cut and not others
+    return Confirmed(None, "", ended, why, followed, bool(why) and not others)
 
 
 def _most(number: int, steps: Sequence[Step], limits: Limits, spent: int) -> int:

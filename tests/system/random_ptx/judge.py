@@ -54,7 +54,8 @@ class Judged:
 def verdict(p: Program, seconds: float = 20.0) -> tuple[str, str]:
     """The checker's verdict on a program with its launch facts, and its first finding or reason.
 
-    ``not replayed``: it would be refuted, and the replay sees no harm.
+    ``not replayed``: it would be refuted, and the replay sees no harm. ``unfinished``: executions that have
+    to show a finding, or to contradict a proof, did not end.
     """
     found = _checked(p, seconds)
     return found.verdict, found.shown
@@ -94,6 +95,8 @@ def _checked(p: Program, seconds: float) -> Checked:
         if found is not None
         else str(report.reason or "")
     )
+    if has(report.reason, Cause.UNFINISHED):
+        return Checked("unfinished", shown)
     if has(report.reason, Cause.NOT_REPLAYED):
         return Checked("not replayed", shown)
     seen = report.replay is not None and report.replay.outcome is Replayed.REPRODUCED
@@ -247,7 +250,7 @@ def judge(p: Program, seconds: float = 20.0) -> Judged:
     # where boxes are inferred, the replay has those
     if found.seen and not inferred and not p.of_host:
         return Judged(said, why, None, "agree")
-    seeds = FEW if said == "unknown" else SEEDS
+    seeds = FEW if said in ("unknown", "unfinished") else SEEDS
     given = (contested, found.warned) if said == "proved" else (frozenset[int](), frozenset[int]())
     harm, how = executed(p, range(seeds), *given)
     if said == "not replayed" and p.outcome and how == "none" and differs(p):
@@ -285,7 +288,7 @@ def judge(p: Program, seconds: float = 20.0) -> Judged:
     elif said == "refuted":
         kind = "agree" if harm is not None else "no end" if how == "limit" else "no harm found"
     else:
-        kind = "unknown, harm" if harm is not None else "unknown, none"
+        kind = f"{said}, harm" if harm is not None else f"{said}, none"
     return Judged(said, why, harm, kind)
 
 
