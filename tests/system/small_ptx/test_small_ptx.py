@@ -50,6 +50,7 @@ BY_INPUT = (
     "carries",
     "words_by_hand",
     "first_guesses",
+    "overlapping_reductions",
 )
 #: One of so many is replayed on the second reader in every run.
 EVERY = 32
