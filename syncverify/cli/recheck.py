@@ -27,6 +27,9 @@ _FURTHER = {
     "ptx": "what the check assumes of the launch; docs/theory.md (one run decides), docs/symbolic.md (sizes)",
 }
 
+#: Why no certificate of strict mode is accepted.
+NOT_IN_STRICT_MODE = "strict mode, which asks that somebody waits for each phase (K14)"
+
 
 @click.command(
     epilog="Exit status: 0 the kernel accepts it; 1 it is rejected; 2 bad usage or input;"
@@ -67,6 +70,7 @@ def _summary(r: Rechecked) -> str:
     head = f"{r.kernel}: holds for {scope}, {r.policy}{followed}{assumed}"
     if r.judged:
         return f"{head}\n  accepted by the kernel; relies on {_RELIED}; {_FURTHER[r.kind]}"
-    why = "; ".join(dict.fromkeys(r.met.reasons))
-    not_judged = f"  not judged by the kernel ({len(r.met.reasons)} systems): {why}"
+    why = "; ".join(dict.fromkeys(r.met.reasons)) or NOT_IN_STRICT_MODE
+    many = f" ({len(r.met.reasons)} systems)" if r.met.reasons else ""
+    not_judged = f"  not judged by the kernel{many}: {why}"
     return f"{head}\n{not_judged}\n  relies on {_RELIED}{_CHECKER}; {_FURTHER[r.kind]}"

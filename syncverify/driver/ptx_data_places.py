@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from math import prod
 
+from syncverify.base.source import InputError
 from syncverify.driver.ptx_assumptions import holds, places_of_blocks
 from syncverify.frontends.ptx.analysis.block_places import BlockPlaces
 from syncverify.frontends.ptx.analysis.counted_blocks import used_counts
@@ -26,12 +28,15 @@ from syncverify.frontends.ptx.decode.global_access import semantics
 from syncverify.frontends.ptx.decode.memory import Access, decode_place
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.launch.facts import PtxFacts
-from syncverify.frontends.ptx.launch.meant_launches import asked_launches, asks_places
+from syncverify.frontends.ptx.launch.meant_launches import along_meant_axes, asked_launches, asks_places
+from syncverify.frontends.ptx.launch.small_sizes import few_sizes
 from syncverify.frontends.ptx.syntax.nodes import Mem
 from syncverify.ir.expr import Expr, Var, names
 
 #: Bytes of a parameter that may be a pointer.
 _POINTER = 8
+#: Of launches with small numbers: sizes that get one, launches, blocks.
+_MOST_SIZES, _MOST_LAUNCHES, _MOST_BLOCKS = 3, 80, 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +58,16 @@ def placed_on_others(facts: PtxFacts, program: Program) -> PlacedOn | None:
     if not atomics or not plain or _polls(program):
         return None
     is_input = _Inputs(program)
-    for launch in _launches(facts, program):
-        places = places_of_blocks(launch, program, facts.block)
-        pair = _met(places, atomics, plain, is_input)
-        if pair is not None:
-            return PlacedOn(*pair, _in_words(facts, launch))
+    for launches in (_launches, _small_launches):
+        follows = False
+        for launch in launches(facts, program):
+            met = _Met(places_of_blocks(launch, program, facts.block), is_input)
+            pair = met.first(atomics, plain)
+            if pair is not None:
+                return PlacedOn(*pair, _in_words(facts, launch))
+            follows = follows or met.follows
+        if not follows:
+            return None
     return None
 
 
@@ -73,6 +83,24 @@ def _launches(facts: PtxFacts, program: Program) -> Iterator[PtxFacts]:
     for one in asked_launches(facts, program.function, free):
         extents = [n for n in one.grid if isinstance(n, int)]
         if len(extents) == len(one.grid) and prod(extents) > 1 and one.symbols().keys() <= free:
+            yield one
+
+
+def _small_launches(facts: PtxFacts, program: Program) -> Iterator[PtxFacts]:
+    """Launches of a few blocks with small numbers for the sizes of which the facts say something: slices may
+    meet in some of them alone."""
+    free = _free(facts)
+    meant = along_meant_axes(facts, program.function)
+    named = sorted(meant.symbols().keys() - free)
+    if not asks_places(program.function) or not 1 <= len(named) <= _MOST_SIZES:
+        return
+    for numbers in islice(few_sizes(meant, named), _MOST_LAUNCHES):
+        try:
+            one = meant.bind(numbers)
+        except InputError:  # sizes that do not go together
+            continue
+        extents = [n for n in one.grid if isinstance(n, int)]
+        if len(extents) == len(one.grid) and 1 < prod(extents) <= _MOST_BLOCKS:
             yield one
 
 
@@ -102,23 +130,31 @@ def _in_words(facts: PtxFacts, launch: PtxFacts) -> str:
     return ", ".join([*found, *(["all other sizes large"] if large else [])])
 
 
-def _met(
-    places: BlockPlaces,
-    atomics: Sequence[tuple[int, Access]],
-    plain: Sequence[tuple[int, Access]],
-    is_input: _Inputs,
-) -> tuple[int, int] | None:
-    """The first of some atomics that data places on what another block touches, and that access."""
-    touched = dict[int, list[Touched | None]]()
-    for k, access in atomics:
-        for n, reach in enumerate(places.reached(k, access, is_input)):
-            for j, other in plain if reach is not None else ():
-                if j not in touched:
-                    touched[j] = places.touched(j, other)
-                at = touched[j][n]
-                if reach is not None and at is not None and covered(reach[0], access.bytes, reach[1], at):
-                    return k, j
-    return None
+class _Met:
+    """Which atomics data places on what other blocks touch in one launch. ``follows``: whether the place of
+    some atomic could be followed."""
+
+    def __init__(self, places: BlockPlaces, is_input: _Inputs) -> None:
+        self.places, self.is_input = places, is_input
+        self.follows = False
+
+    def first(
+        self, atomics: Sequence[tuple[int, Access]], plain: Sequence[tuple[int, Access]]
+    ) -> tuple[int, int] | None:
+        """The first of some atomics that data places on what another block touches, and that access."""
+        touched = dict[int, list[Touched | None]]()
+        for k, access in atomics:
+            for n, reach in enumerate(self.places.reached(k, access, self.is_input)):
+                if reach is None:
+                    continue
+                self.follows = True
+                for j, other in plain:
+                    if j not in touched:
+                        touched[j] = self.places.touched(j, other)
+                    at = touched[j][n]
+                    if at is not None and covered(reach[0], access.bytes, reach[1], at):
+                        return k, j
+        return None
 
 
 def _polls(program: Program) -> bool:

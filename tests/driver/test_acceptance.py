@@ -349,3 +349,26 @@ def test_advice_is_tried_once_on_each_system(monkeypatch: pytest.MonkeyPatch) ->
     files.check_source(source, facts=facts, scope=ScopeKind.ALL, advice=True, repairs=False)
     reports_with_the_kernel_first(source, facts)
     assert tried == [1, 1]
+
+
+def test_no_certificate_of_strict_mode_is_accepted() -> None:
+    """The kernel accepts the proof of a ring that nobody waits at in strict mode, too, which is wrong there
+    (K14): a certificate that is changed to claim it is followed, but does not count as judged.
+    """
+    source, facts = (
+        files.read_text(ARRIVALS.replace("\nJ:\n", "\nJ:\n\n"), "k", "ptx"),
+        LaunchFacts({"*": ARRIVALS_FACTS}),
+    )
+    (report,) = reports_with_the_kernel_first(source, facts)
+    assert report.accepted_by == "kernel"
+    data = json.loads(dumps(files.certificates(source, facts, {}, [report])))
+    (done,) = files.recheck(json.dumps(resealed(data)), "c.json", source, facts)
+    assert done.judged
+    data["kernels"][0]["policy"] = "strict"
+    (done,) = files.recheck(json.dumps(resealed(data)), "c.json", source, facts)
+    assert not done.judged
+    strictly = files.check_source(
+        source, policy=Policy.STRICT, facts=facts, scope=ScopeKind.ALL, repairs=False
+    )
+    (wrong,) = asked(source, facts, {}, strictly)
+    assert (wrong.verdict, wrong.accepted_by) == (Verdict.REFUTED, None)

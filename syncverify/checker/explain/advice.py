@@ -36,6 +36,7 @@ _BY_RULE = {
 _OF_COPY = "wait for the copy's phase, or its group, before this access"
 _OF_WRITER = "wait for the barrier that the writer arrives on behind its write, or let all meet at one"
 _LEFT_OUT = "let all threads that share the data come to the barrier: count them, and no branch around it"
+_OF_ITS_OWN = "give each thread bytes of its own, or let one store; a barrier orders stores of two turns"
 _NEXT_PARITY = "ask for the parity of the next phase: it flips when the slot wraps to 0, and only then"
 #: Where a rule has several kinds of mistakes behind it.
 _BY_MISTAKE = {
@@ -73,11 +74,16 @@ _BY_MISTAKE = {
 }
 
 
-def advice(rule: str, mistake: Mistake | None, *, after_thread: bool = False) -> str | None:
+def advice(
+    rule: str, mistake: Mistake | None, *, after_thread: bool = False, one_store: bool = False
+) -> str | None:
     """What to do about a finding of a rule, if there is anything to say.
 
     ``after_thread``: the access that it is not ordered after is a thread's own, and of no copy.
+    ``one_store``: both accesses are of one instruction, which is no copy.
     """
+    if one_store and mistake is Mistake.MISSING_BARRIER and rule == "SV112":
+        return _OF_ITS_OWN
     if after_thread and mistake is Mistake.MISSING_WAIT and rule in ("SV110", "SV112"):
         return _OF_WRITER
     said = None if mistake is None else _BY_MISTAKE.get((rule, mistake))

@@ -745,12 +745,14 @@ def diagnostic(run: Run, f: Failure, severity: Severity | None = None) -> Diagno
     follows = severity == Severity.NOTE  # from a mistake whose finding says how to mend it
     mistake = cause(run, f) if severity is Severity.ERROR else None
     after_thread = f.first is not None and not f.first.kind.asynchronous
+    one_store = after_thread and f.first is not None and f.first.site == f.site
+    said = advice(f.rule, mistake, after_thread=after_thread, one_store=one_store)
     return Diagnostic(
         rule=f.rule,
         severity=severity,
         message=f.message,
         span=sites[f.site].span,
-        fix=f.fix or (None if follows else advice(f.rule, mistake, after_thread=after_thread)),
+        fix=f.fix or (None if follows else said),
         contested=f.contested,
         related=tuple(labels),
         condition=f.condition,

@@ -60,6 +60,7 @@ LONG = {
     "arrays_by_turns": 2,
     "barriers_and_clusters": 2,
     "barriers_and_copies": 3,
+    "bits_and_scopes": 6,
     "by_data": 24,
     "copies": 2,
     "counters_of_rings": 2,

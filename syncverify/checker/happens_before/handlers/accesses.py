@@ -69,6 +69,7 @@ def access(run: Run, t: LaneClass, record: Record) -> None:
             t,
             record.site,
             second=record,
+            fix="give each lane bytes of its own, or let one lane store",
         )
     elif fp.alike:
         run.report(
