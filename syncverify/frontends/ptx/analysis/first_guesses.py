@@ -68,7 +68,7 @@ def _guesses(flow: Flow, k: int) -> Iterator[int]:
     if _keeps_more(flow, loop, expected):
         return
     for w in {versions.writer[copied(flow, v)] for b, v in versions.merged(expected) if b not in loop}:
-        if w >= 0 and _of_its_word(flow, w, k) and _goes_only_to(flow, w, expected):
+        if w >= 0 and _of_its_word(flow, w, k) and _flows_only_to(flow, w, expected):
             yield w
 
 
@@ -88,7 +88,7 @@ def _of_its_word(flow: Flow, w: int, k: int) -> bool:
     return copied(flow, one) == copied(flow, other)
 
 
-def _goes_only_to(flow: Flow, w: int, expected: int) -> bool:
+def _flows_only_to(flow: Flow, w: int, expected: int) -> bool:
     """Whether what an instruction loads, and its copies, are read as what the loop asks for first alone."""
     versions, body = flow.versions, flow.body
     load = body[w].operands[0]

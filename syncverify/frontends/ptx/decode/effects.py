@@ -174,7 +174,7 @@ class Context(Protocol):
         on which no proof may rest. Opaque where blocks wait for each other."""
 
     def global_box(
-        self, tensor_map: Value, coords: Sequence[Value], writes: bool = False, reduces: bool = False
+        self, tensor_map: Value, coords: Sequence[Value], writes: bool = False, *, reduces: bool = False
     ) -> int:
         """The number of the footprint of a tensor map's box in global memory; -1 where it is not tracked.
         ``reduces``: each of its elements is changed by itself."""

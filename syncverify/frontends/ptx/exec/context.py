@@ -375,7 +375,7 @@ class ClassContext:
             return None
 
     def global_box(
-        self, tensor_map: Value, coords: Sequence[Value], writes: bool = False, reduces: bool = False
+        self, tensor_map: Value, coords: Sequence[Value], writes: bool = False, *, reduces: bool = False
     ) -> int:
         if not self.tables.tracks or self.tables.edits_maps:
             return -1
