@@ -11,7 +11,7 @@ from syncverify.cli import options
 from syncverify.cli.common import Exit
 from syncverify.driver.files import has_certificates, read_source
 from syncverify.driver.files import recheck as validate
-from syncverify.driver.rechecked import Rechecked
+from syncverify.driver.rechecked import NOT_IN_STRICT_MODE, Rechecked
 from syncverify.frontends.launch_facts import facts_for
 
 _RELIED = "the parser, the model and the execution of its agents"
@@ -26,9 +26,6 @@ _FURTHER = {
     "induction": "docs/kernel.md; no search was loaded",
     "ptx": "what the check assumes of the launch; docs/theory.md (one run decides), docs/symbolic.md (sizes)",
 }
-
-#: Why no certificate of strict mode is accepted.
-NOT_IN_STRICT_MODE = "strict mode, which asks that somebody waits for each phase (K14)"
 
 
 @click.command(

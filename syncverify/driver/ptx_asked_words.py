@@ -79,7 +79,7 @@ def _pairs(program: Program) -> Iterator[tuple[AskedOnce, tuple[Access, Access]]
         if k in strong or not of & by:
             continue
         by_word = _decides(program, k, asked)
-        if by_word is not None and not strong[by_word] & by:
+        if by_word is not None:
             yield AskedOnce(by_word, k, j), (access, write)
 
 

@@ -398,13 +398,14 @@ def of_common_places(facts: PtxFacts, program: Program) -> list[str]:
         if max(one, two) is not Shared.NO:
             said.add(k)
     pairs = _pairs_that_meet(program, places)
-    more = (
-        _said_of(facts, program, x)
-        for x in pairs
-        if said.isdisjoint((x.first, x.second))
-        or _by_memory(program, x.first) != _by_memory(program, x.second)
-    )
+    more = (_said_of(facts, program, x) for x in pairs if _is_new(program, x, said))
     return list(dict.fromkeys((*found, *more)))
+
+
+def _is_new(program: Program, pair: Meeting, said: Collection[int]) -> bool:
+    """Whether no line of a store alone says what a pair needs: none is said, or memory holds one pointer."""
+    one, two = pair.first, pair.second
+    return (one not in said and two not in said) or _by_memory(program, one) != _by_memory(program, two)
 
 
 def _by_memory(program: Program, k: int) -> bool:

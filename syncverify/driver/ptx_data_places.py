@@ -66,14 +66,15 @@ def placed_on_others(facts: PtxFacts, program: Program) -> PlacedOn | None:
     is_input = _Inputs(program)
     atomics = [x for x in pairs if program.body[x[0][0]].op != "st" and program.body[x[0][0]].op != "ld"]
     for launches, of in ((_launches, pairs), (_small_launches, atomics)):
-        follows = False
+        asked = follows = False
         for launch in launches(facts, program) if of else ():
+            asked = True
             met = _Met(places_of_blocks(launch, program, facts.block), is_input)
             pair = met.first(of)
             if pair is not None:
                 return PlacedOn(*pair, _in_words(facts, launch))
             follows = follows or met.follows
-        if not follows:
+        if asked and not follows:
             return None
     return None
 

@@ -9,6 +9,9 @@ from typing import Any
 from syncverify.base.certificate_data import RejectedError, digest, listed, number, read, take
 from syncverify.base.diagnostics import Policy, ScopeKind
 
+#: Why the kernel does not judge a verdict of strict mode: no obligation of the kernel says it.
+NOT_IN_STRICT_MODE = "strict mode, which asks that somebody waits for each phase (K14)"
+
 
 @dataclass(slots=True)
 class Met:
@@ -45,9 +48,8 @@ class Rechecked:
 
     @property
     def judged(self) -> bool:
-        """Whether the kernel judged and accepted all of it. It does not judge strict mode: that somebody
-        waits for each phase before an arrival of the next one (K14) is no obligation of its.
-        """
+        """Whether the kernel judged and accepted all of it. It judges no verdict of strict mode, which
+        also asks that somebody waits for each phase before an arrival of the next one (K14)."""
         return self.policy is not Policy.STRICT and not self.met.reasons
 
 
