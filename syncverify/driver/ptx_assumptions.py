@@ -225,6 +225,12 @@ def holds(facts: PtxFacts) -> bool:
     return any(leaf.holds for leaves in facts.params for leaf in leaves)
 
 
+def holds_at(facts: PtxFacts, program: Program, places: Iterable[str]) -> bool:
+    """Whether it says what the pointer at one of some places ``parameter+offset`` leads to."""
+    held = {leaf.name for leaves in facts.params for leaf in leaves if leaf.holds}
+    return bool(held) and not held.isdisjoint(_named(facts, program, places))
+
+
 def of_memory(facts: PtxFacts, program: Program) -> list[str]:
     """That nobody changes what the launch file says of global memory, but for counters."""
     named = dict.fromkeys(leaf.name for leaves in facts.params for leaf in leaves if leaf.holds)
