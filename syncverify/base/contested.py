@@ -97,8 +97,14 @@ _ROWS = (
     (
         "K27",
         "lanes of a warp that come to shfl, vote, match or redux at two lines",
-        "they meet by the same qualifiers and mask; what they bring is followed where it is only stored",
+        "they meet by the same qualifiers and mask; proved where what they bring is only stored",
         "the same",
+    ),
+    (
+        "K28",
+        "the first guess of a loop that repeats a cas is a plain load",
+        "harmless where it goes nowhere but to the cas; an assumption of the report",
+        "a race",
     ),
 )
 

@@ -16,17 +16,25 @@ from math import prod
 from syncverify.base.deadline import OutOfBudgetError, check, within, within_steps
 from syncverify.base.diagnostics import Diagnostic, KernelReport, ScopeKind, Severity, Verdict
 from syncverify.base.kernel_names import base_name
+from syncverify.base.reason import Reason, bare
 from syncverify.base.source import InputError
 from syncverify.driver.ptx_check import Task, reports_of
 from syncverify.frontends.launch_facts import default_path
 from syncverify.frontends.ptx.exec.tables import layout
 from syncverify.frontends.ptx.launch.tensormap_boxes import InferredBoxes
-from syncverify.frontends.ptx.launch.usual_blocks import Block, few_threads, narrowest_shared, usual_blocks
+from syncverify.frontends.ptx.launch.usual_blocks import (
+    Block,
+    blocks_in_words,
+    few_threads,
+    multiplies_by,
+    narrowest_shared,
+    usual_blocks,
+)
 
 RULE = "SV909"
 #: Steps for all blocks of a kernel; processor seconds, as a guard.
 STEPS, SECONDS = 400_000, 15.0
-_OUT_OF_BOUNDS, _WRITTEN_TWICE = "SV114", "SV112"
+_OUT_OF_BOUNDS, _WRITTEN_TWICE, _UNDECIDED = "SV114", "SV112", "SV902"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +85,20 @@ def with_note(task: Task, report: KernelReport, found: Sequence[Tried]) -> Kerne
     return replace(report, diagnostics=(*report.diagnostics, _note(task, found)))
 
 
+def with_one_reason(report: KernelReport, found: Sequence[Tried]) -> KernelReport:
+    """An undecided report of a kernel without a block; where it is undecided for one reason with each usual
+    block, that is its reason."""
+    first = found[0].report.reason if found else None
+    if first is None or any(t.report.verdict is not Verdict.UNKNOWN for t in found):
+        return report
+    if any(t.report.reason is None or bare(t.report.reason) != bare(first) for t in found):
+        return report
+    blocks = blocks_in_words([t.block for t in found])
+    why = Reason(f"{first}; so it is with block = {blocks}, and nothing gives the block", parts=(first,))
+    said = (replace(d, message=why) if d.rule == _UNDECIDED else d for d in found[0].report.diagnostics)
+    return replace(report, reason=why, diagnostics=tuple(said))
+
+
 def tried(task: Task, scope: ScopeKind, blocks: Iterable[Block]) -> Iterator[Tried]:
     """What a check says of each block in turn. Behind one that is proved, a proof by places comes first.
 
@@ -113,10 +135,20 @@ def room(task: Task) -> int:
     return max(array_sizes(task).values(), default=0) // narrowest_shared(task.kernel.function)
 
 
+def is_a_row(task: Task, threads: int) -> bool:
+    """Whether a shared array has several rows, in each of which so many threads have an element, and the text
+    multiplies by the bytes of one."""
+    row = threads * narrowest_shared(task.kernel.function)
+    several = any(size > row and size % row == 0 for size in array_sizes(task).values())
+    return several and multiplies_by(task.kernel.function, row)
+
+
 def array_sizes(task: Task) -> dict[str, int]:
-    """The bytes of each shared array."""
+    """The bytes of each shared array, by its name in the text."""
     k = task.kernel
-    return {name: end - start for start, end, name in layout(k.module, k.function, None).names}
+    laid = layout(k.module, k.function, None)
+    bytes_at = {start: end - start for start, end, _ in laid.names}
+    return {name: bytes_at[at] for name, at in laid.shared.items() if at in bytes_at}
 
 
 def usual(task: Task, scope: ScopeKind) -> Iterator[Tried]:
@@ -163,6 +195,7 @@ def _note(task: Task, found: Sequence[Tried]) -> Diagnostic:
     failed = [(t, t.error) for t in found if t.error is not None]
     if not failed:
         text = f"usual blocks give no verdict either: {'; '.join(t.text for t in found)}"
+        text += f"; the reason with block = {written(found[0].block)}: {found[0].report.reason}"
         return Diagnostic(RULE, Severity.NOTE, text, k.span)
     # A block that is too large for the kernel's buffers says the least.
     least, error = min(failed, key=lambda x: x[0].outside)
@@ -183,10 +216,12 @@ __all__ = [
     "array_sizes",
     "asked_blocks",
     "by_places",
+    "is_a_row",
     "of_few_threads",
     "room",
     "tried",
     "usual",
     "with_note",
+    "with_one_reason",
     "written",
 ]

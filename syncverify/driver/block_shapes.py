@@ -30,11 +30,13 @@ from syncverify.driver.block_proposals import (
     array_sizes,
     asked_blocks,
     by_places,
+    is_a_row,
     of_few_threads,
     room,
     tried,
     usual,
     with_note,
+    with_one_reason,
     written,
 )
 from syncverify.driver.ptx_check import Task, reports_of
@@ -43,15 +45,19 @@ from syncverify.frontends.ptx.launch.usual_blocks import (
     asks_extents,
     blocks_in_words,
     blocks_of,
+    most_counted,
     names_fewer_lanes,
     reads_thread_numbers,
 )
+from syncverify.frontends.ptx.syntax.nodes import Function
 
 #: What blocks that nothing gives are refuted by: races, and part of a warp at what the whole one executes.
 _PART_OF_WARP = "SV303"
 _ALIKE = frozenset({"SV110", "SV111", "SV112", _PART_OF_WARP})
 #: What shows that a block is too large: accesses behind an array, and places that are written twice.
 _NO_ROOM = frozenset({"SV112", "SV114"})
+#: What shows that a barrier is for fewer threads.
+_COUNTED = "SV301"
 #: As many blocks, at least, are asked for a refutation, or where one does not fit that is larger.
 _SEVERAL = 2
 
@@ -106,7 +112,13 @@ def _of_usual_blocks(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
         why = "it fills an array, and the kernel asks for no number of threads"
         yield _in_all([filling], f"block = {_either([filling])}: {why}")
         return
-    yield with_note(task, last, found)
+    yield _of_one_reason(task, last, found)
+
+
+def _of_one_reason(task: Task, last: KernelReport, found: Sequence[Tried]) -> KernelReport:
+    """The undecided report, with the reason that usual blocks have in common, or with a note on them."""
+    said = with_one_reason(last, found) if len(found) >= _SEVERAL else last
+    return with_note(task, last, found) if said is last else said
 
 
 def _of_fewer_threads(task: Task, scope: ScopeKind, meant: Sequence[Tried]) -> Tried | None:
@@ -130,14 +142,16 @@ def _may_be_meant(t: Tried) -> bool:
 
 def _all_proved(task: Task, found: Sequence[Tried], meant: Sequence[Tried]) -> bool:
     """Whether each usual block was asked, each that may be meant is proved, and the others are too large for
-    the arrays or no larger than these."""
+    the arrays, or for the rows of one, or no larger than these."""
     if _verdicts(meant) != {Verdict.PROVED} or any(_says_less(t, meant[0]) for t in meant):
         return False
     if any(len(t.block) > 1 for t in meant) and all(prod(t.block[1:]) == 1 for t in meant):
         return False  # the text reads rows, and a block with one says nothing of them
     if len(found) < len(asked_blocks(task)):
         return False
-    return all(t in meant or _aside(t, meant, room(task)) for t in found)
+    most = max(prod(t.block) for t in meant)
+    rows = is_a_row(task, most)
+    return all(t in meant or (rows and t.outside) or _aside(t, meant, room(task)) for t in found)
 
 
 def _decides(task: Task, t: Tried, found: Sequence[Tried]) -> bool:
@@ -149,7 +163,7 @@ def _decides(task: Task, t: Tried, found: Sequence[Tried]) -> bool:
     function = task.kernel.function
     if t.report.verdict is not Verdict.PROVED or asks_extents(function):
         return False
-    if any(i.op == "mbarrier" for i in function.body) or any(_fails_otherwise(x, t) for x in found):
+    if any(i.op == "mbarrier" for i in function.body) or any(_fails_otherwise(function, x, t) for x in found):
         return False
     if len(t.block) == 1 and prod(t.block) == room(task):
         return True
@@ -157,11 +171,14 @@ def _decides(task: Task, t: Tried, found: Sequence[Tried]) -> bool:
     return min(t.block) > 1 and as_large_as_stores_allow(flow, t.sides, array_sizes(task))
 
 
-def _fails_otherwise(t: Tried, filling: Tried) -> bool:
+def _fails_otherwise(function: Function, t: Tried, filling: Tried) -> bool:
     """Whether a block with more threads than one that fills an array fails, and not because its threads leave
-    an array or store to one place: a barrier for all warps is lacking there, say."""
-    larger = prod(t.block) > prod(filling.block)
-    return larger and t.error is not None and t.error.rule not in _NO_ROOM
+    an array or store to one place: a barrier for all warps is lacking there, say. That more come to a barrier
+    than the text names is no other reason, where it names as many as fill the array.
+    """
+    if t.error is None or prod(t.block) <= prod(filling.block) or t.error.rule in _NO_ROOM:
+        return False
+    return t.error.rule != _COUNTED or prod(filling.block) != most_counted(function)
 
 
 def _aside(t: Tried, meant: Sequence[Tried], elements: int) -> bool:

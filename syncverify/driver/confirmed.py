@@ -37,6 +37,7 @@ from syncverify.base.reason import Cause
 from syncverify.base.source import Span
 from syncverify.checker.prover.strategy import REPLAY, ReplayEffort
 from syncverify.driver.drawn_launch import DRAWS, NoLaunchError, drawn_launch
+from syncverify.driver.executed_text import executed
 from syncverify.driver.sought import placed_by_data, sought
 from syncverify.driver.unconfirmed import unconfirmed
 from syncverify.frontends.ptx.syntax.nodes import Module
@@ -51,6 +52,7 @@ _OUTSIDE = "SV114"
 
 def confirmed(report: KernelReport, module: Module, effort: ReplayEffort = REPLAY) -> KernelReport:
     """A report with what became of its witness on the second reader; other reports as they are."""
+    module = executed(module, report.name, report.policy)
     if report.verdict is Verdict.UNKNOWN and report.suspect is not None:
         return _suspected(report, module, effort)
     if report.verdict is not Verdict.REFUTED or report.refuted_system is None or report.refuted_facts is None:

@@ -151,6 +151,12 @@ def of_fenced_signals(module: Module, entry: Function, signals: Iterable[int]) -
     return [f"line {n}: tells of what all threads fenced before the block's barrier (K26)" for n in lines]
 
 
+def of_first_guesses(module: Module, entry: Function, guesses: Iterable[int]) -> list[str]:
+    """That a plain load of a word which others change meanwhile may bring anything, for a ``cas`` decides."""
+    lines = sorted({module.span(entry.body[k]).line for k in guesses})
+    return [f"line {n}: a first guess by a plain load, and the cas of the loop decides (K28)" for n in lines]
+
+
 def of_block_groups(facts: PtxFacts, program: Program, restores: bool) -> list[str]:
     """What a proof takes for granted where any block group represents all; ``restores``: flags are left as
     they are found."""

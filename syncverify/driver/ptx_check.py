@@ -33,6 +33,7 @@ from syncverify.driver.ptx_assumptions import (
     ZERO_FLAGS,
     of_copies_apart,
     of_fenced_signals,
+    of_first_guesses,
     of_tiles,
     stored_by_several,
 )
@@ -59,6 +60,7 @@ from syncverify.frontends.ptx.analysis.counted_blocks import (
 )
 from syncverify.frontends.ptx.analysis.discards import read_after_discard
 from syncverify.frontends.ptx.analysis.fenced_signals import with_fenced_signals
+from syncverify.frontends.ptx.analysis.first_guesses import with_first_guesses
 from syncverify.frontends.ptx.analysis.handover_detection import tensor_copies
 from syncverify.frontends.ptx.analysis.meant_alignment import of_alignment, with_meant_alignment
 from syncverify.frontends.ptx.analysis.named_arrays import NamedArrays
@@ -177,6 +179,8 @@ def kernel_task(
     if policy is Policy.PRACTICAL:
         module, f, signals = _with_fenced_signals(module, f)
         met += signals
+        module, f, guesses = _with_first_guesses(module, f)
+        met += guesses
         module, f, meant = with_meant_alignment(module, f)
         met += of_alignment(module, f, meant)
     symbols = known.symbols()
@@ -209,6 +213,15 @@ def _with_fenced_signals(module: Module, f: Function) -> tuple[Module, Function,
         return module, f, []
     functions = tuple(changed if x is f else x for x in module.functions)
     return replace(module, functions=functions), changed, of_fenced_signals(module, f, signals)
+
+
+def _with_first_guesses(module: Module, f: Function) -> tuple[Module, Function, list[str]]:
+    """The module and the entry with first guesses of a ``cas`` as strong loads; what that relies on."""
+    changed, guesses = with_first_guesses(f)
+    if changed is f:
+        return module, f, []
+    functions = tuple(changed if x is f else x for x in module.functions)
+    return replace(module, functions=functions), changed, of_first_guesses(module, f, guesses)
 
 
 def with_whole_block(task: Task) -> Task:

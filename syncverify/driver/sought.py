@@ -36,6 +36,7 @@ from syncverify.base.source import Span
 from syncverify.checker.prover.strategy import SEARCH, ReplayEffort
 from syncverify.driver.capture import faulted, of_fault
 from syncverify.driver.drawn_launch import DRAWS, Contract, Keeping, NoLaunchError, input_keeping
+from syncverify.driver.executed_text import executed
 from syncverify.driver.input_harm import Inputs
 from syncverify.driver.ptx_assumptions import ZERO_FLAGS
 from syncverify.driver.ptx_task import CheckTask, compiled
@@ -92,6 +93,7 @@ def sought(report: KernelReport, module: Module, effort: ReplayEffort = SEARCH) 
     if k.facts.block is None:
         return report
     start = time.perf_counter()
+    module = executed(module, k.function.name, report.policy)
     zeros = None
     try:
         zeros = _of_zeros(k, module, effort, proved=proved)

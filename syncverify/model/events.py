@@ -177,6 +177,15 @@ class Footprint:
         return sum(h - lo for lo, h in self.intervals)
 
 
+def of_one_element(first: Footprint, second: Footprint) -> bool:
+    """Whether two accesses are to elements of one size, aligned alike, so that those which meet are equal."""
+    size = first.element
+    if not size or size != second.element:
+        return False
+    ends = (x for fp in (first, second) for a, b, *_ in fp.lanes or fp.intervals for x in (a, b))
+    return len({x % size for x in ends}) == 1
+
+
 #: The text of the site at which lanes run to the kernel's end; an ``exit`` in the source has its own.
 END = "end of kernel"
 

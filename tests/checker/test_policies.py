@@ -252,6 +252,7 @@ ELSEWHERE = {
     "K25": "frontends/ptx/analysis/test_wgmma_register_hazards.py",
     "K26": "frontends/ptx/analysis/test_fenced_signals.py",
     "K27": "driver/test_collectives_at_two_lines.py",
+    "K28": "frontends/ptx/analysis/test_first_guesses.py",
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
 from time import sleep
 
 import pytest
@@ -14,6 +15,8 @@ from syncverify.base.diagnostics import KernelReport, Replayed, ScopeKind, Sever
 from syncverify.driver import block_proposals, block_shapes
 from syncverify.driver.block_proposals import RULE
 from tests.frontends.ptx.execute_helpers import module_text
+from tests.system import small_ptx
+from tests.system.small_ptx import read
 
 #: A thread reads what one ``STEP`` bytes from it wrote; ``WAIT`` stands between, ``ROW`` is the thread's row.
 BODY = """
@@ -32,6 +35,7 @@ BODY = """
     st.global.u32 [%rd1], %r7;
     ret;
 """
+SMALL = Path(small_ptx.__file__).parent
 TWO_DIMENSIONS = "mov.u32 %r8, %tid.y; shl.b32 %r9, %r8, 5; add.u32 %r1, %r1, %r9;"
 
 
@@ -294,3 +298,31 @@ def test_the_end_of_the_whole_check_is_not_that_of_the_usual_blocks(monkeypatch:
     guard = deadline.Guard(0.05, None)
     with pytest.raises(deadline.OutOfTimeError, match="0.05 seconds"), deadline.guarded(guard):
         list(block_proposals.usual(None, ScopeKind.EXACT))  # type: ignore[arg-type]
+
+
+def test_one_reason_of_all_usual_blocks_is_the_reason() -> None:
+    decides = "ld.global.u32 %r8, [%rd1]; and.b32 %r8, %r8, %r1; setp.eq.u32 %p1, %r8, 3;"
+    found = _report(f"{decides} @%p1 bra OUT; bar.sync 0; OUT:")
+    assert found.verdict is Verdict.UNKNOWN
+    assert "depends on data" in str(found.reason) and "number of threads" not in str(found.reason)
+    assert "so it is with block = 256, 128, 512, 1024, 64 or 32, and nothing gives the block" in str(
+        found.reason
+    )
+    assert not any("number of threads" in d.message for d in found.diagnostics)
+
+
+def test_no_wrong_kernel_is_proved_where_its_block_is_not_given() -> None:
+    wrong = [k for k in read(SMALL / "blocks_not_given.kernels") if not k.right]
+    for k in wrong:
+        (found,) = check(k.text, advice=False, replay=False)
+        assert found.verdict is not Verdict.PROVED, k.name
+
+
+@pytest.mark.parametrize(("row", "far", "said"), [(11, 0, Verdict.PROVED), (11, 4, Verdict.UNKNOWN)])
+def test_a_block_larger_than_the_rows_of_an_array_is_put_aside(row: int, far: int, said: Verdict) -> None:
+    # the second of two rows of 512 words, where the text asks for the number of threads
+    rows = f"mov.u32 %r8, %ntid.x; mov.u32 %r9, 1; shl.b32 %r10, %r9, {row}; shr.u32 %r10, %r10, 2;"
+    found = _report("bar.sync 0;", row=f"{rows} add.u32 %r1, %r1, %r10;", offset=far)
+    assert found.verdict is said
+    whole = "block = 256, 128, 512, 64 or 32: usual ones"
+    assert any(a.startswith(whole) for a in found.assumptions) is (said is Verdict.PROVED)

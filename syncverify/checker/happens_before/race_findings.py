@@ -13,7 +13,7 @@ from syncverify.checker.happens_before.failure import Failure, Obligation
 from syncverify.checker.happens_before.run import LaneClass, Run, Unmodelled
 from syncverify.checker.happens_before.shadow import IN_FLIGHT, Record
 from syncverify.checker.happens_before.vector_clocks import HW, A, H
-from syncverify.model.events import EACH_BLOCK, EACH_TIME, GLOBAL_MEMORY, SystemInfo
+from syncverify.model.events import EACH_BLOCK, EACH_TIME, GLOBAL_MEMORY, SystemInfo, of_one_element
 from syncverify.model.ordering import Ordering
 from syncverify.model.proxies import Access, Space
 
@@ -269,7 +269,10 @@ def _one_value(run: Run, first: Record, second: Record, lo: int, hi: int) -> boo
 
 def overlaps_whole(run: Run, first: Record, second: Record, lo: int, hi: int) -> bool:
     """Whether threads that access a common byte of ``lo..hi`` access the same word there (A3)."""
-    return first.fp == second.fp or all(whole for whole, _, _ in _meeting(run, first, second, lo, hi))
+    fps = run.info.footprints
+    if first.fp == second.fp or of_one_element(fps[first.fp], fps[second.fp]):
+        return True
+    return all(whole for whole, _, _ in _meeting(run, first, second, lo, hi))
 
 
 def _meeting(run: Run, first: Record, second: Record, lo: int, hi: int) -> Iterator[tuple[bool, int, int]]:

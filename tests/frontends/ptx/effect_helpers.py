@@ -93,13 +93,15 @@ class FakeContext:
     def footprint(self, fp: Footprint) -> int:
         return _index(self.footprints, fp)
 
-    def global_bytes(self, value: Any, size: int) -> int:
+    def global_bytes(self, value: Any, size: int, rows: int = 1, pitch: int = 0, element: int = 0) -> int:
         return -1
 
     def addresses(self, value: Any) -> tuple[int, ...] | None:
         return self.each(value, "an address")
 
-    def global_box(self, tensor_map: Any, coords: Sequence[Any], writes: bool = False) -> int:
+    def global_box(
+        self, tensor_map: Any, coords: Sequence[Any], writes: bool = False, reduces: bool = False
+    ) -> int:
         return -1
 
     def read_handle(self) -> int:

@@ -67,7 +67,12 @@ UNDECIDED = {
 
 
 #: Blocks that store to one place, which only an execution shows: proved without one, as it is written.
-BY_EXECUTION = ("the last block of rows", "rows share places")
+BY_EXECUTION = {
+    ("the last block of rows", "rows share places"),
+    ("the last block reads what all wrote", "the last but one reads"),
+    ("the last block reads what all wrote", "the first one reads"),
+    ("the last block reads what all wrote", "written behind the count"),
+}
 
 
 def changed(seed: int, every: int, count: int) -> list[str]:
@@ -79,7 +84,7 @@ def changed(seed: int, every: int, count: int) -> list[str]:
         if (found := verdict(k, seed * 1000 + n, count)) != ("proved" if k.right else "refuted")
         and (k.group, found) not in UNDECIDED
         and (k.right or found != "unknown" or verdict(k, 0, 0) != "unknown")
-        and (k.group, k.name) != BY_EXECUTION
+        and (k.group, k.name) not in BY_EXECUTION
     ]
 
 

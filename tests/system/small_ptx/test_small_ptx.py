@@ -49,6 +49,8 @@ BY_INPUT = (
     "changes_of_one_word",
     "carries",
     "words_by_hand",
+    "first_guesses",
+    "overlapping_reductions",
     "counted_polls",
     "first_blocks",
 )

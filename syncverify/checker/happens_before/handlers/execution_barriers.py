@@ -489,7 +489,7 @@ def on_collective(run: Run, t: LaneClass, event: Event) -> int:
     apart = kind & 1 and any(other != site for other in n.gen.sites.values())
     if apart and not run.options.skips_unmodelled:
         why = "lanes of a warp meet at two instructions: what they bring each other there is not followed"
-        raise Unmodelled(Reason(why, Cause.UNSUPPORTED), site)
+        raise Unmodelled(Reason(why, Cause.DATA), site)
     n.auto.arrived[warp] = n.auto.arrived.get(warp, 0) | t.info.lanes
     t.clock.hand_row(E, n.gen.m[E])
     n.gen.con[t.cls] = t.time

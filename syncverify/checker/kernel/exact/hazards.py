@@ -11,7 +11,15 @@ from dataclasses import dataclass, field
 
 from syncverify.base.certificate_data import RejectedError
 from syncverify.checker.kernel.exact.knowledge import Epoch, LaneClass
-from syncverify.model.events import EACH_BLOCK, EACH_TIME, Footprint, StrongWord, SystemInfo, ThreadClass
+from syncverify.model.events import (
+    EACH_BLOCK,
+    EACH_TIME,
+    Footprint,
+    StrongWord,
+    SystemInfo,
+    ThreadClass,
+    of_one_element,
+)
 from syncverify.model.ordering import Need, ordering
 from syncverify.model.proxies import Access, Scope
 
@@ -300,6 +308,8 @@ def _stored(fp: Footprint, c: ThreadClass, lo: int, hi: int) -> list[tuple[tuple
 
 def _same_words(first: Footprint, second: Footprint, lo: int, hi: int) -> bool:
     """Whether accesses that meet in ``lo..hi`` are to the same words there (A3)."""
+    if of_one_element(first, second):
+        return True
     mine, theirs = _words(first, lo, hi), _words(second, lo, hi)
     return all(w == v for w in mine for v in theirs if w[0] < v[1] and v[0] < w[1])
 

@@ -125,10 +125,12 @@ class _Elsewhere:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._ctx, name)
 
-    def global_bytes(self, value: Value, size: int, rows: int = 1, pitch: int = 0) -> int:
+    def global_bytes(self, value: Value, size: int, rows: int = 1, pitch: int = 0, element: int = 0) -> int:
         return -1
 
-    def global_box(self, tensor_map: Value, coords: Any, writes: bool = False) -> int:
+    def global_box(
+        self, tensor_map: Value, coords: Any, writes: bool = False, *, reduces: bool = False
+    ) -> int:
         return -1
 
 

@@ -25,8 +25,10 @@ from syncverify.frontends.ptx.analysis.lane_masks import LaneMasks
 from syncverify.frontends.ptx.analysis.mask_values import ALL_LANES, MaskValues
 from syncverify.frontends.ptx.analysis.uniformity import LANES, MOST_BLOCKS, THREADS, Uniformity
 from syncverify.frontends.ptx.decode.effects import Context, Effect, Emit, Value
+from syncverify.frontends.ptx.decode.memory import STRONG
 from syncverify.frontends.ptx.decode.wmma import matrix_in_global, moves_matrix
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.isa.accesses import computes
 from syncverify.frontends.ptx.isa.participants import by_all_lanes, by_lanes
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Operand, Reg, Special
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
@@ -279,20 +281,45 @@ class Collectives:
         whole = any(by_all_lanes(self.body[k]) for k in at)
         # PTX ISA, .aligned: all threads of the warp execute the same instruction, not one of its kind
         names += [str(k) for k in at[:1] if any("aligned" in self.body[j].mods for j in at)]
-        read = any(not self._read.isdisjoint(results(self.body[k])) for k in at)
-        kind = crc32("+".join(names).encode()) & ~1 | read
+        followed = not self._followed.isdisjoint(self.body[k].name for k in at)
+        kind = crc32("+".join(names).encode()) & ~1 | followed
         return Row(tuple(at), self._mask(self.body[at[0]]), kind, whole)
 
     @cached_property
+    def _followed(self) -> frozenset[str]:
+        """The names of collectives of which some bring more than is stored. Those of one name meet (K27)."""
+        brought = {k: i for k, i in enumerate(self.body) if is_collective(i) or k in self.also}
+        return frozenset(i.name for i in brought.values() if not self._read.isdisjoint(results(i)))
+
+    @cached_property
     def _read(self) -> frozenset[str]:
-        """The registers that decide, place an access, or are computed with: all that is not stored alone."""
+        """The registers that decide, place an access, are made of steps of butterflies, or come to shared
+        memory computed: all that is not stored, or made into what is stored in global memory alone."""
         read: set[str] = set()
+        made: dict[str, set[str]] = {}
         for i in self.body:
-            if i.op == "st":
+            if i.op == "st" and STRONG.isdisjoint(i.mods):
                 read.update(registers(i.operands[0]), () if i.guard is None else (i.guard.name,))
+            elif computes(i) and i.guard is None:
+                for name in results(i):
+                    made.setdefault(name, set()).update(sources(i))
             else:
                 read.update(sources(i))
-        return frozenset(read)
+        kept = {
+            name
+            for i in self.body
+            if i.op == "st" and "global" not in i.mods
+            for op in i.operands[1:]
+            for name in registers(op)
+        }
+        steps = {name for i in self.body if i.op == "shfl" and "bfly" in i.mods for name in results(i)}
+        work = [*read, *(kept & made.keys())]
+        found = set(work)
+        while work:
+            more = made.get(work.pop(), set()) - found
+            found |= more
+            work += more
+        return frozenset(found | steps & set[str]().union(*made.values()))
 
     def _mask(self, i: Instr) -> Operand | None:
         """The mask; None for all lanes."""

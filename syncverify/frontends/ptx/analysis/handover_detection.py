@@ -766,12 +766,17 @@ def _mixed(flow: Flow, accesses: Collection[int], origins: Origins) -> int | Non
 
 def written_again(flow: Flow, origins: Origins) -> int | None:
     """A bulk copy to memory that another one writes, or itself in the next turn of a loop or by another
-    thread: copies in flight have no order. Reductions beside reductions are atomic (A3)."""
+    thread: copies in flight have no order. Reductions beside reductions of one size are atomic (A3)."""
     (_, writes), _ = bulk_copies(flow)
     copies = {k: origins.of(global_operand(flow.body[k])) for k in writes}
     numbers = ThreadNumbers(flow)
     for k, of in copies.items():
-        if "reduce" in flow.body[k].mods or not of - {ANYWHERE}:
+        if "reduce" in flow.body[k].mods:
+            unlike = (j for j in copies if _reduces_otherwise(flow.body[j], flow.body[k]))
+            if any(of & copies[j] - {ANYWHERE} for j in unlike):
+                return k
+            continue
+        if not of - {ANYWHERE}:
             continue
         if any(of & o - {ANYWHERE} and j != k for j, o in copies.items()):
             return k
@@ -779,6 +784,12 @@ def written_again(flow: Flow, origins: Origins) -> int | None:
         if turns or numbers.several_issue(k):
             return k
     return None
+
+
+def _reduces_otherwise(one: Instr, other: Instr) -> bool:
+    """Whether two bulk reductions are of elements of two sizes: each is atomic for its own alone."""
+    both = "reduce" in one.mods and "reduce" in other.mods and "tensor" not in (*one.mods, *other.mods)
+    return both and width(one.mods[-1]) != width(other.mods[-1])
 
 
 def through_one_map(flow: Flow) -> int | None:

@@ -14,7 +14,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from syncverify.frontends.ptx.analysis.counted_blocks import reaches
-from syncverify.frontends.ptx.analysis.handover_detection import first_turn, global_spins, spin_of
+from syncverify.frontends.ptx.analysis.handover_detection import first_turn, global_spins, innermost, spin_of
+from syncverify.frontends.ptx.analysis.swap_loops import changes_one_word
 from syncverify.frontends.ptx.decode.global_access import GlobalSpin
 from syncverify.frontends.ptx.decode.memory import Access
 from syncverify.frontends.ptx.decode.shared_flags import SharedTurn
@@ -27,8 +28,13 @@ from syncverify.model.events import Ev
 
 def shared_polls(flow: Flow) -> list[int]:
     """Loads and atomics of shared memory at one place, in a loop that does nothing else and that their value
-    ends."""
-    return _polls(flow, "shared")
+    ends; without those that repeat a ``cas`` until it succeeds."""
+    return [k for k in _polls(flow, "shared") if not _changes(flow, k)]
+
+
+def _changes(flow: Flow, k: int) -> bool:
+    loop = innermost(flow, k)
+    return loop is not None and changes_one_word(flow, k, loop)
 
 
 #: Nothing is asked of what atomics bring.

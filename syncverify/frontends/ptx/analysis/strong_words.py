@@ -2,7 +2,8 @@
 
 Two strong accesses of one word are no data race, in whatever order (PTX ISA, memory consistency model). But
 what such a load reads is determined only if something orders the two. Here is said which accesses that
-matters for. A load whose value nobody uses, or that is polled until the value ends a loop, is left out.
+matters for. A load whose value nobody uses, or that is polled until the value ends a loop, is left out. So is
+the first guess of a loop that repeats a ``cas``.
 
 Example: in ``s[t] = x; y = s[t ^ 1];`` with a volatile ``s`` each thread stores a word of its own. That is an
 exchange: its result hangs on the order. In ``if (t == 0) flag = 1; y = flag;`` all look at one word.
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import chain
 
+from syncverify.frontends.ptx.analysis.first_guesses import first_guesses
 from syncverify.frontends.ptx.analysis.shared_polls import shared_polls
 from syncverify.frontends.ptx.analysis.uniformity import LANES, THREADS
 from syncverify.frontends.ptx.flow.control_flow import Flow
@@ -32,7 +34,7 @@ def strong_words(flow: Flow, placed: Callable[[int], int]) -> dict[int, StrongWo
     if not found:
         return {}
     used = frozenset(chain.from_iterable(map(sources, flow.body)))
-    polled = frozenset(shared_polls(flow))
+    polled = first_guesses(flow).union(shared_polls(flow))
     out = {}
     for k in found:
         i = flow.body[k]

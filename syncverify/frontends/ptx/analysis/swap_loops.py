@@ -79,10 +79,10 @@ def decides_by_turns(flow: Flow, k: int, loop: Collection[int]) -> bool:
     carried = {v for v in carried if versions.block[v] == head and versions.writer[v] < 0}
 
     def whence(v: int) -> frozenset[tuple[bool, int]]:
-        return frozenset((b in loop, _copied(flow, m)) for b, m in versions.merged(v))
+        return frozenset((b in loop, copied(flow, m)) for b, m in versions.merged(v))
 
     (asked,) = registers(flow.body[k].operands[2])
-    found = whence(_copied(flow, versions.read(asked, k)))  # what is asked for is found in the last turn
+    found = whence(copied(flow, versions.read(asked, k)))  # what is asked for is found in the last turn
     turned = {v for v in carried if whence(v) != found}
     work = [
         versions.read(name, j)
@@ -123,11 +123,11 @@ def _expects_what_it_found(flow: Flow, k: int, loop: Collection[int]) -> bool:
     if not isinstance(value, Reg) or not isinstance(asked, Reg):
         return False
     versions = flow.versions
-    expected, found = _copied(flow, versions.read(asked.name, k)), versions.written(value.name, k)
+    expected, found = copied(flow, versions.read(asked.name, k)), versions.written(value.name, k)
     head = versions.block[expected]
     if versions.writer[expected] >= 0 or head not in loop or not all(flow.dominates(head, b) for b in loop):
         return False
-    turned = {_copied(flow, v) for b, v in versions.merged(expected) if b in loop}
+    turned = {copied(flow, v) for b, v in versions.merged(expected) if b in loop}
     back = [b for b in loop if head in flow.blocks[b].succ]
     return turned == {found} and any(
         all(flow.dominates(b, x) for x in back) and _ends_by(flow, b, loop, k, {expected, found})
@@ -135,7 +135,7 @@ def _expects_what_it_found(flow: Flow, k: int, loop: Collection[int]) -> bool:
     )
 
 
-def _copied(flow: Flow, v: int) -> int:
+def copied(flow: Flow, v: int) -> int:
     """The version that one is a copy of."""
     for _ in range(_MOST):
         w = flow.versions.writer[v]
@@ -180,7 +180,7 @@ def _asks_whether(flow: Flow, w: int, pair: set[int], *, differ: bool) -> bool:
 
 
 def _of(flow: Flow, op: Operand, at: int) -> int:
-    return _copied(flow, flow.versions.read(op.name, at)) if isinstance(op, Reg) else -1
+    return copied(flow, flow.versions.read(op.name, at)) if isinstance(op, Reg) else -1
 
 
-__all__ = ["changes_one_word", "decides_by_turns", "turns_that_decide"]
+__all__ = ["changes_one_word", "copied", "decides_by_turns", "turns_that_decide"]

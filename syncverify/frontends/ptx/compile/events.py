@@ -251,6 +251,7 @@ class Effects(Values):
         writes = a.code != Ev.READ
         # what steers is read as if nobody wrote it meanwhile, which only a weak read shows
         weak = a.strong and not writes and self.p.steers and k in self.p.slice.pure
+        weak = weak and k not in self.p.first_guesses
         access = replace(a, strong=False) if weak else a
         followed = writes and self._compared(k)
         values = [op for op in a.elements if followed and isinstance(op, Reg) and op.name in self.wanted]

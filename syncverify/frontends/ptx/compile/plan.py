@@ -36,6 +36,7 @@ from syncverify.frontends.ptx.analysis.distinct_places import distinct_places
 from syncverify.frontends.ptx.analysis.drop_global_effects import untracked
 from syncverify.frontends.ptx.analysis.early_returns import early_returns
 from syncverify.frontends.ptx.analysis.external_releases import exchanged, released_unseen
+from syncverify.frontends.ptx.analysis.first_guesses import first_guesses
 from syncverify.frontends.ptx.analysis.foreign_addresses import foreign_addresses
 from syncverify.frontends.ptx.analysis.handover_detection import HandOver, hand_over
 from syncverify.frontends.ptx.analysis.interval_rules import Interval
@@ -705,6 +706,11 @@ class Plan:
         """What an ``isspacep`` answers; None where that is not known."""
         variables = (*self.function.params, *self.function.variables, *self.module.variables)
         return space_answer(self.flow, k, variables)
+
+    @cached_property
+    def first_guesses(self) -> frozenset[int]:
+        """The loads whose value is only what a loop that repeats a ``cas`` compares with first."""
+        return first_guesses(self.flow)
 
     def strong_words(self, block: Sequence[int]) -> dict[int, StrongWord]:
         """By site, the strong loads and stores of shared memory whose values are used."""

@@ -27,7 +27,7 @@ from syncverify.frontends.ptx.decode.parts import (
 from syncverify.frontends.ptx.flow.control_flow import Flow, live_before
 from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Mem, Operand, Reg
 from syncverify.frontends.ptx.syntax.operands import results, sources
-from syncverify.frontends.ptx.syntax.types import WINDOW
+from syncverify.frontends.ptx.syntax.types import WINDOW, width
 from syncverify.frontends.ptx.values.register_values import UNWRITTEN, PerLane, Unknown
 from syncverify.model.events import Ev, Event, Flag
 
@@ -207,21 +207,21 @@ def _either_way(block: Sequence[Instr]) -> set[str]:
 
 def _bulk(instr: Instr) -> Decoded:
     ops, ways = instr.operands, spaces(instr.mods)
-    reduces = instr.mods[0] == "reduce"
+    element = _element(instr.mods)
     if len(ways) != 2 or len(ops) < 3 or not isinstance(ops[0], Mem) or not isinstance(ops[1], Mem):
         return malformed(instr)
     to, source = ways
     if to == "global" and source == "shared::cta":
-        return _bulk_store(ops, int(reduces))
+        return _bulk_store(ops, element)
     if len(ops) < 4 or not isinstance(ops[3], Mem):
         return malformed(instr)
-    if to in _SHARED and source == "global" and not reduces:
+    if to in _SHARED and source == "global" and not element:
         multicast = multicasts(instr.mods)
         if multicast and len(ops) < 5:
             return malformed(instr)
         return _bulk_load((*ops[:4], *ops[4 : 5 if multicast else 4]), destination(to))
     if to == "shared::cluster" and source == "shared::cta":
-        return _bulk_copy(ops[:4], reduces=reduces)
+        return _bulk_copy(ops[:4], element)
     return malformed(instr)
 
 
@@ -279,7 +279,13 @@ def own_source(ctx: Context, site: int, faults: list[Event], source: Region) -> 
         faults.append(fault(site, "SV701", "the source of a bulk store lies in another CTA"))
 
 
-def _bulk_store(ops: Sequence[Operand], reduces: int) -> Decoded:
+def _element(mods: Sequence[str]) -> int:
+    """Bytes of what a bulk reduction changes at once (PTX ISA, cp.reduce.async.bulk: each element by itself);
+    0 for a copy."""
+    return width(mods[-1]) // 8 if "reduce" in mods else 0
+
+
+def _bulk_store(ops: Sequence[Operand], element: int) -> Decoded:
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         faults: list[Event] = []
         size = size_of(ctx, site, faults, v[2])
@@ -288,14 +294,14 @@ def _bulk_store(ops: Sequence[Operand], reduces: int) -> Decoded:
         if not size:
             return faults
         aligned_global(ctx, site, faults, v[0], 16, "the destination")
-        to = ctx.global_bytes(v[0], size)
-        return [*faults, (Ev.BULK_STORE, site, source.footprint(ctx), to, -1, reduces)]
+        to = ctx.global_bytes(v[0], size, element=element)
+        return [*faults, (Ev.BULK_STORE, site, source.footprint(ctx), to, -1, int(element > 0))]
 
     return effect(emit, ops[:3])
 
 
-def _bulk_copy(operands: Sequence[Operand], *, reduces: bool) -> Decoded:
-    flag, what = ((1,), "cp.reduce.async.bulk") if reduces else ((), "cp.async.bulk")
+def _bulk_copy(operands: Sequence[Operand], element: int) -> Decoded:
+    flag, what = ((1,), "cp.reduce.async.bulk") if element else ((), "cp.async.bulk")
 
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         faults: list[Event] = []
@@ -306,7 +312,10 @@ def _bulk_copy(operands: Sequence[Operand], *, reduces: bool) -> Decoded:
         b, cta, _ = barrier_at(ctx, site, faults, v[3], "shared", which=2)
         if not _remote(ctx, site, faults, to.cta, b, cta, what) or not size:
             return faults
-        return [*faults, (Ev.BULK_COPY, site, source.footprint(ctx), to.footprint(ctx), b, size, *flag)]
+        return [
+            *faults,
+            (Ev.BULK_COPY, site, source.footprint(ctx), to.footprint(ctx, element=element), b, size, *flag),
+        ]
 
     return effect(emit, operands)
 
@@ -336,7 +345,7 @@ def decode_multimem(instr: Instr) -> Decoded:
     mods, ops = instr.mods, instr.operands
     kind = mods[0] if mods else ""
     if kind == "cp" and "bulk" in mods and len(ops) == 3 and isinstance(ops[1], Mem):
-        return _bulk_store(ops, int("reduce" in mods))
+        return _bulk_store(ops, _element(mods))
     at = next((o for o in ops if isinstance(o, Mem)), None)
     if at is None or kind not in ("ld_reduce", "st", "red"):
         return Unsupported(f"{instr.name} is not known")

@@ -125,9 +125,9 @@ class Context(Protocol):
         """Whether lanes of a warp may hold different values of some register; ``since``: of those that came
         together to that instruction."""
 
-    def global_bytes(self, value: Value, size: int, rows: int = 1, pitch: int = 0) -> int:
+    def global_bytes(self, value: Value, size: int, rows: int = 1, pitch: int = 0, element: int = 0) -> int:
         """The number of the footprint of ``size`` bytes at each lane's global address, and of so many rows
-        of them; -1 where global memory is not tracked."""
+        of them; -1 where global memory is not tracked. ``element``: ``Footprint.element``."""
 
     def flag(self, value: Value, size: int) -> int:
         """The same for a flag of ``size`` bytes, one for all lanes; Opaque if it is not in global memory."""
@@ -173,8 +173,11 @@ class Context(Protocol):
         """Each lane's global address; None where it is not known and the access goes without a footprint,
         on which no proof may rest. Opaque where blocks wait for each other."""
 
-    def global_box(self, tensor_map: Value, coords: Sequence[Value], writes: bool = False) -> int:
-        """The number of the footprint of a tensor map's box in global memory; -1 where it is not tracked."""
+    def global_box(
+        self, tensor_map: Value, coords: Sequence[Value], writes: bool = False, *, reduces: bool = False
+    ) -> int:
+        """The number of the footprint of a tensor map's box in global memory; -1 where it is not tracked.
+        ``reduces``: each of its elements is changed by itself."""
 
     def read_handle(self) -> int:
         """The ``reg`` of the READ that this instruction's ``unknown`` destinations come from (-1: dead)."""

@@ -426,6 +426,10 @@ class Bytes:
                 if hi < a + n:
                     cells[hi] = a + n - hi, value >> 8 * (hi - a) & (1 << 8 * (a + n - hi)) - 1
 
+    def nothing(self) -> bool:
+        """Whether nothing is known of any byte."""
+        return not self.cells
+
     def load(self, address: int, size: int, missing: Unknown) -> Any:
         cell = self.cells.get(address)
         if cell is not None and cell[0] == size:
@@ -479,6 +483,10 @@ class SharedContents:
         new.ended = set(self.ended)
         return new
 
+    def nothing(self) -> bool:
+        """Whether nothing is known of any byte."""
+        return all(b.nothing() for b in self.of)
+
     def first(self) -> int:
         """The first class that is not over: it shows the contents to the exploration of sizes."""
         return next(i for i in count() if i not in self.ended)
@@ -516,6 +524,10 @@ class _StatedBytes(Bytes):
 
     def forget(self, lo: int, hi: int) -> None:
         self.teller.store(self.memory, lo, hi - lo, None)
+
+    def nothing(self) -> bool:
+        """The teller is asked of each place."""
+        return False
 
     def arrived(self, barrier: int, who: tuple[int, int]) -> None:
         """Nothing is kept of who has come."""

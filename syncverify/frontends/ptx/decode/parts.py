@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from syncverify.frontends.ptx.decode.effects import (
     Beyond,
@@ -154,13 +155,15 @@ class Region:
         self.offsets = offsets
         self.size = size
 
-    def footprint(self, ctx: Context, cta: int | None = None) -> int:
-        """Its number; ``cta``: the same bytes of another CTA."""
+    def footprint(self, ctx: Context, cta: int | None = None, element: int = 0) -> int:
+        """Its number; ``cta``: the same bytes of another CTA; ``element``: ``Footprint.element``."""
         memory = self.cta if cta is None else cta
         lo, size = self.offsets, self.size
         if isinstance(lo, int):
-            return ctx.footprint(Footprint(memory, ((lo, lo + size),) if size > 0 else ()))
-        return ctx.footprint(footprint(memory, [Range(x, size) for x in lo], ctx.lanes))
+            found = Footprint(memory, ((lo, lo + size),) if size > 0 else (), element=element)
+            return ctx.footprint(found)
+        found = footprint(memory, [Range(x, size) for x in lo], ctx.lanes)
+        return ctx.footprint(replace(found, element=element) if element else found)
 
     def each(self) -> Sequence[int]:
         return (self.offsets,) if isinstance(self.offsets, int) else self.offsets

@@ -57,7 +57,7 @@ def decode_tensor(instr: Instr) -> Decoded:
     if ways == ["global", "shared::cta"]:
         if len(ops) < 2 or not isinstance(ops[0], Mem) or not isinstance(ops[1], Mem):
             return malformed(instr)
-        return _store(ops[0], ops[1], int(instr.mods[0] == "reduce"))
+        return _store(ops[0], ops[1], reduces=instr.mods[0] == "reduce")
     if ways[0] in ("shared::cta", "shared::cluster") and ways[1] == "global" and len(ops) >= 3:
         to, source, bar = ops[:3]
         if isinstance(to, Mem) and isinstance(source, Mem) and isinstance(bar, Mem):
@@ -109,14 +109,15 @@ def _load(to: Mem, source: Mem, bar: Mem, mask: Sequence[Operand], space: str) -
     return effect(emit, (to, _address(source), bar, *mask, *source.coords))
 
 
-def _store(to: Mem, source: Mem, reduces: int) -> Decoded:
+def _store(to: Mem, source: Mem, *, reduces: bool) -> Decoded:
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         faults: list[Event] = []
         size = _box(ctx, site, faults, v[0], len(to.coords))
         here = region(ctx, site, faults, v[1], "shared", size, _ALIGN, "the source", 1)
         own_source(ctx, site, faults, here)
         number = ctx.map_index(v[0])
-        event = (Ev.BULK_STORE, site, here.footprint(ctx), ctx.global_box(v[0], v[2:], True), number, reduces)
+        box = ctx.global_box(v[0], v[2:], True, reduces=reduces)
+        event = (Ev.BULK_STORE, site, here.footprint(ctx), box, number, int(reduces))
         return [*faults, event]
 
     return effect(emit, (_address(to), source, *to.coords))

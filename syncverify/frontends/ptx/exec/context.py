@@ -276,7 +276,7 @@ class ClassContext:
         found = self.tables.spread(names, None) if since is None else self.tables.since(names, since)
         return bool(found & LANES)
 
-    def global_bytes(self, value: Value, size: int, rows: int = 1, pitch: int = 0) -> int:
+    def global_bytes(self, value: Value, size: int, rows: int = 1, pitch: int = 0, element: int = 0) -> int:
         if not self.tables.tracks:
             return -1
         found = self._placed(value)
@@ -284,6 +284,8 @@ class ClassContext:
             return -1
         addresses, step = found
         reached = global_footprint(addresses, size, self.lanes, self.partial, rows, pitch)
+        if element:
+            reached = replace(reached, element=element)
         if self.tables.places is not None:
             self.tables.places.keep_within(step, reached)
         return self.tables.footprints.add(reached)
@@ -372,7 +374,9 @@ class ClassContext:
             self.tables.unplaced.append(reason_of(e))
             return None
 
-    def global_box(self, tensor_map: Value, coords: Sequence[Value], writes: bool = False) -> int:
+    def global_box(
+        self, tensor_map: Value, coords: Sequence[Value], writes: bool = False, *, reduces: bool = False
+    ) -> int:
         if not self.tables.tracks or self.tables.edits_maps:
             return -1
         number, facts = self.tables.map_at(self._one(tensor_map, "the address of a tensor map"))
@@ -392,7 +396,8 @@ class ClassContext:
                          "are not known")  # fmt: skip
         if at is None or facts.box is None or facts.element is None:
             return -1
-        return self.tables.footprints.add(box_footprint(number, facts.box, facts.element, at))
+        found = box_footprint(number, facts.box, facts.element, at)
+        return self.tables.footprints.add(replace(found, element=facts.element) if reduces else found)
 
     def _coordinates(self, coords: Sequence[Value]) -> tuple[list[int] | None, str]:
         """The coordinates; or why they are not known."""
@@ -513,6 +518,8 @@ class ClassContext:
         if isinstance(address, Unknown):
             return missing
         if address.__class__ is PerLane:
+            if space == "shared" and (r[SHARED] is None or r[SHARED].nothing()):
+                return missing
             each = [self._held(r, space, a, size, missing) for a in address.lanes]
             return per_lane([lanes_of(v)[i] for i, v in enumerate(each)])
         if space == "generic":

@@ -34,7 +34,7 @@ _BY_NUMBER = re.compile(r"param (\d+) \([^)]*\)")
 _GUESSES = ((1024, 256, 64, 4096, 16, 8, 4, 2, 1, 3), (512, 128, 2048, 32, 8192, 6, 10, 5, 2, 1))
 MOST_RESTARTS = 64
 #: Launches that one kernel is run in, and answers to questions about data that are tried in one of them.
-MOST_LAUNCHES, MOST_ANSWERS = 4, 4
+MOST_LAUNCHES, MOST_ANSWERS = 8, 4
 
 
 @dataclass(frozen=True, slots=True)

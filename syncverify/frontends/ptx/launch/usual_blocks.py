@@ -29,6 +29,7 @@ _FEW: dict[int, tuple[Block, ...]] = {
 #: What lanes do together that a mask, the last operand, names.
 _MASKED = frozenset({"shfl", "vote", "match", "redux", "bar"})
 _ALL_LANES = 0xFFFFFFFF
+_BARRIERS = frozenset({"bar", "barrier"})
 #: The least threads of a row: blocks of narrower ones are not launched.
 _LEAST_ROW = 4
 #: What adds numbers of a thread up that are compared with 0.
@@ -62,6 +63,22 @@ def names_fewer_lanes(function: Function) -> bool:
     masked = (i for i in function.body if i.op in _MASKED and "sync" in i.mods and i.operands)
     masks = (i.operands[-1] for i in masked if i.op != "bar" or "warp" in i.mods)
     return any(not isinstance(m, Imm) or m.value & _ALL_LANES != _ALL_LANES for m in masks)
+
+
+def most_counted(function: Function) -> int:
+    """The most threads that a text names at a barrier of its own; 0 where it names none."""
+    bars = (i.operands[1] for i in function.body if i.op in _BARRIERS and len(i.operands) == 2)
+    return max((n.value for n in bars if isinstance(n, Imm)), default=0)
+
+
+def multiplies_by(function: Function, number: int) -> bool:
+    """Whether a text multiplies something by a number, as it does by the bytes of a row to come to one."""
+    power = number.bit_length() - 1 if number & (number - 1) == 0 else None
+    return any(
+        (i.op in ("mul", "mad") and Imm(number) in i.operands[1:3])
+        or (i.op == "shl" and power is not None and i.operands[2] == Imm(power))
+        for i in function.body
+    )
 
 
 def usual_blocks(function: Function) -> tuple[Block, ...]:
@@ -148,6 +165,8 @@ __all__ = [
     "dimensions",
     "few_threads",
     "blocks_in_words",
+    "most_counted",
+    "multiplies_by",
     "names_fewer_lanes",
     "narrowest_shared",
     "reads_rows",

@@ -17,7 +17,7 @@ TEXT = """.version 8.0
 .address_size 64
 .shared .align 4 .b8 s[{size}];
 .visible .entry k()
-{{ .reg .b32 %r<9>;
+{{ .reg .b32 %r<9>; .reg .b64 %rd<2>;
   mov.u32 %r1, %tid.x;
   mov.u32 %r2, %tid.y;
   mov.u32 %r3, s;
@@ -52,7 +52,8 @@ def _expected(block: tuple[int, int], x: int, y: int, places: tuple[int, ...], s
         }
 
     here = meets(block)
-    if not here and len(places) * block[0] * block[1] * 4 == size:
+    stored = sorted(p for n in range(len(places)) for p in by(block, n).values())
+    if stored == list(range(0, size, 4)):
         return True
     x_wide, y_wide = (block[0] * 2, block[1]), (block[0], block[1] * 2)
     if size >= 2 * len({*places}) * block[0] * block[1] * 4:
@@ -81,6 +82,28 @@ def test_a_row_too_few_between_two_stores_is_no_want_of_room() -> None:
     rows = (0, 1056, 2112, 3036)
     assert not _said((32, 4), 4, 132, rows, 4224)
     assert _said((32, 4), 4, 132, rows, 2112 + 1056)
+
+
+def _text(size: int, lines: str) -> Flow:
+    text = TEXT.format(size=size, x=4, y=0, stores=lines)
+    return Flow(parse(text, "k.ptx").functions[0])
+
+
+def test_places_by_bits_of_the_number_fill() -> None:
+    # s[t % 4][t / 4] in rows of 8 words
+    bits = "and.b32 %r5, %r1, 3; shl.b32 %r5, %r5, 5; shr.u32 %r6, %r1, 2; shl.b32 %r6, %r6, 2;"
+    lines = f"{bits} add.u32 %r5, %r5, %r6; add.u32 %r5, %r5, %r3; st.shared.u32 [%r5], %r1;"
+    assert as_large_as_stores_allow(_text(128, lines), (32, 1, 1), {"s": 128})
+    assert not as_large_as_stores_allow(_text(128, lines), (16, 1, 1), {"s": 128})
+
+
+def test_copies_of_both_stages_fill() -> None:
+    copies = (
+        "cp.async.ca.shared.global [%r4], [%rd1], 4, 4; cp.async.ca.shared.global [%r4+{}], [%rd1], 4, 4;"
+    )
+    for size, block, second, said in ((256, 32, 128, True), (256, 16, 64, False), (256, 32, 64, False)):
+        flow = _text(size, copies.format(second) * 2)
+        assert as_large_as_stores_allow(flow, (block, 1, 1), {"s": size}) is said
 
 
 def test_one_word_too_far_fills_nothing() -> None:
