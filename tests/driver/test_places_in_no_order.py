@@ -37,7 +37,7 @@ def test_verdicts(k: Small) -> None:
 def beside_a_known_pointer(k: Small) -> Small:
     """The kernel with a further parameter, of which the launch file says what it leads to."""
     head, body = k.text.split(")\n{", 1)
-    n = len(k.facts["params"])
+    n = head.count(".param ")
     facts = {**k.facts, "params": {**k.facts["params"], str(n): {"ptr": "table", "holds": [{"i32": 3}]}}}
     return replace(k, facts=facts, lines=f"{head}, .param .u64 k_param_{n})\n{{{body}".split("\n"), edits=[])
 
