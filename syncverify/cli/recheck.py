@@ -9,9 +9,10 @@ from syncverify.base.diagnostics import ScopeKind
 from syncverify.base.source import decode, read_bytes
 from syncverify.cli import options
 from syncverify.cli.common import Exit
+from syncverify.driver.acceptance import NOT_IN_STRICT_MODE
 from syncverify.driver.files import has_certificates, read_source
 from syncverify.driver.files import recheck as validate
-from syncverify.driver.rechecked import NOT_IN_STRICT_MODE, Rechecked
+from syncverify.driver.rechecked import Rechecked
 from syncverify.frontends.launch_facts import facts_for
 
 _RELIED = "the parser, the model and the execution of its agents"

@@ -9,9 +9,6 @@ from typing import Any
 from syncverify.base.certificate_data import RejectedError, digest, listed, number, read, take
 from syncverify.base.diagnostics import Policy, ScopeKind
 
-#: Why the kernel does not judge a verdict of strict mode: no obligation of the kernel says it.
-NOT_IN_STRICT_MODE = "strict mode, which asks that somebody waits for each phase (K14)"
-
 
 @dataclass(slots=True)
 class Met:
