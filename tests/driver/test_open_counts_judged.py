@@ -155,6 +155,12 @@ def verdict(k: Kernel) -> tuple[Verdict, str]:
     return report.verdict, str(report.reason)
 
 
+def named(k: Kernel) -> bool:
+    """Whether a report says what its proof takes for granted of the two accesses."""
+    (report,) = syncverify.check(k.text(), facts={"kernel": {"k": k.facts()}}, replay=False, advice=False)
+    return any("no other thread reads" in x and "through out" in x for x in report.assumptions)
+
+
 def wrong(seed: int) -> str:
     """What is said of a kernel that its launches contradict; nothing if they do not."""
     k = kernel(seed)
@@ -173,3 +179,13 @@ def test_a_mistake_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sizes of which the facts say something are tried with one number alone."""
     monkeypatch.setattr(ptx_data_places, "_small_launches", lambda *_: iter(()))
     assert wrong(46).startswith("proved")
+
+
+@pytest.mark.parametrize("seed", [13, 24, 46, 81])
+def test_where_they_meet_at_sizes_that_are_not_asked_the_report_says_so(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Not all sizes are asked: a proof names both lines among its assumptions."""
+    monkeypatch.setattr(ptx_data_places, "_small_launches", lambda *_: iter(()))
+    assert wrong(seed).startswith("proved")
+    assert named(kernel(seed))

@@ -28,9 +28,9 @@ FEWEST_LONG = 3
 _HOLDING = (2, 3)
 #: Warp instructions that may be executed for one step of a witness.
 WARP_INSTRUCTIONS_A_STEP = 64
-#: What an execution of each claim may show: what is undefined or races in one hangs in another.
 #: Spaces of addresses that may have been drawn.
 _DRAWN = frozenset({"global", "generic", "const", "param"})
+#: What does not show a claim: what is undefined or races in one execution hangs in another.
 _NOT_SHOWN = {"hang": frozenset[Kind](), "stale-value": frozenset({Kind.HANG})}
 
 
@@ -160,8 +160,14 @@ def _schedule(
 
 
 def _shows(claim: str, harm: Harm, lines: frozenset[int]) -> bool:
-    """Whether harm shows a claim: a trap, which is the kernel's own, and what was drawn wrong do not."""
+    """Whether harm shows a claim: a trap, which is the kernel's own, and what was drawn wrong do not.
+
+    What is undefined by an address that may have been drawn shows that something is undefined, at the lines
+    of the finding, and no race there.
+    """
     if harm.kind is Kind.TRAP or harm.kind in _NOT_SHOWN.get(claim, frozenset()):
+        return False
+    if harm.kind is Kind.UNDEFINED and harm.space in _DRAWN and claim != "ub":
         return False
     if harm.where.line in lines or (harm.space not in _DRAWN and harm.kind is not Kind.OUTSIDE):
         return True

@@ -176,8 +176,8 @@ ret;
         (f"{TID} cvt.rn.f64.u32 %rd3, %r1; st.shared.f64 [s], %rd3;", Verdict.REFUTED),
         (f"{LOAD} ld.global.f32 %f1, [%rd2]; st.shared.f32 [s], %f1;", Verdict.REFUTED),
         (f"{LOAD} ld.global.u16 %r2, [%rd2]; st.shared.u16 [s], %r2;", Verdict.REFUTED),
-        (f"{LOAD} ld.global.v2.f32 {{%f1, %f2}}, [%rd2]; st.shared.v2.f32 [s], {{%f1, %f2}};",
-         Verdict.REFUTED),
+        (f"{LOAD} add.s64 %rd2, %rd2, %rd4; ld.global.v2.f32 {{%f1, %f2}}, [%rd2];"
+         " st.shared.v2.f32 [s], {%f1, %f2};", Verdict.REFUTED),
         (f"{LOAD} ld.global.f32 %f1, [%rd1]; st.shared.f32 [s], %f1;", Verdict.PROVED),
         ("ld.param.f32 %f1, [x]; st.shared.f32 [s], %f1;", Verdict.PROVED),
         (butterfly(16, 8, 4, 2, 1) + "st.shared.f32 [s], %f10;", Verdict.REFUTED),  # each warp its own sum
