@@ -1,11 +1,12 @@
 """The generated parts of the documentation: docs/rules.md, docs/ptx_instructions.md, the tables of
-docs/model.md, the worked example of docs/guide/syncir.md.
+docs/model.md and docs/ptx.md, the worked example of docs/guide/syncir.md.
 
 ``python -m syncverify.docgen docs`` writes them; a test fails when they differ from what the data says.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 import tomllib
@@ -254,6 +255,33 @@ def _form(row: Row) -> str:
     return " ".join(parts)
 
 
+def modules() -> str:
+    """Tables of the modules of the PTX front end, package by package, and of the driver's that use them."""
+    return "\n".join(_modules(Path(__file__).parent)) + "\n"
+
+
+def _modules(package: Path) -> Iterator[str]:
+    front_end = package / "frontends" / "ptx"
+    found = {path: path.read_text("utf-8") for path in sorted(front_end.rglob("*.py"))}
+    tables: dict[str, list[tuple[str, str]]] = {}
+    for path, text in found.items():
+        if path.name != "__init__.py":
+            room = path.relative_to(front_end).parent.as_posix()
+            tables.setdefault(f"frontends/ptx/{room}", []).append((path.name, text))
+    driver = [(p.name, p.read_text("utf-8")) for p in sorted((package / "driver").glob("*.py"))]
+    tables["driver"] = [(name, text) for name, text in driver if "syncverify.frontends.ptx" in text]
+    for where, rows in tables.items():
+        yield from (f"| `syncverify/{where}` | what it does |", "|---|---|")
+        yield from (f"| `{name}` | {summary(text)} |" for name, text in rows)
+        yield ""
+
+
+def summary(module: str) -> str:
+    """The first paragraph of a module's docstring as a cell of a table, without its full stop."""
+    said = (ast.get_docstring(ast.parse(module)) or "").partition("\n\n")[0]
+    return " ".join(said.replace("``", "`").replace("|", "\\|").split()).removesuffix(".")
+
+
 def replace_section(page: str, name: str, content: str) -> str:
     """The page with what stands between the markers of ``name`` replaced."""
     begin, end = BEGIN.format(name), END.format(name)
@@ -268,10 +296,12 @@ def pages(docs: Path) -> dict[Path, str]:
     """Every generated page as it should be, by path."""
     path = docs / "model.md"
     model = replace_section(path.read_text("utf-8"), "hazards", hazards())
+    ptx = docs / "ptx.md"
     return {
         docs / "rules.md": rules_page(docs.parent),
         docs / "ptx_instructions.md": instructions_page(),
         path: replace_section(model, "contested", contested()),
+        ptx: replace_section(ptx.read_text("utf-8"), "modules", modules()),
     }
 
 

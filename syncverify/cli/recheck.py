@@ -9,6 +9,7 @@ from syncverify.base.diagnostics import ScopeKind
 from syncverify.base.source import decode, read_bytes
 from syncverify.cli import options
 from syncverify.cli.common import Exit
+from syncverify.driver.acceptance import NOT_IN_STRICT_MODE
 from syncverify.driver.files import has_certificates, read_source
 from syncverify.driver.files import recheck as validate
 from syncverify.driver.rechecked import Rechecked
@@ -26,9 +27,6 @@ _FURTHER = {
     "induction": "docs/kernel.md; no search was loaded",
     "ptx": "what the check assumes of the launch; docs/theory.md (one run decides), docs/symbolic.md (sizes)",
 }
-
-#: Why no certificate of strict mode is accepted.
-NOT_IN_STRICT_MODE = "strict mode, which asks that somebody waits for each phase (K14)"
 
 
 @click.command(

@@ -41,8 +41,8 @@ from syncverify.frontends.ptx.launch.tensormap_boxes import InferredBoxes
 from syncverify.frontends.ptx.launch.usual_blocks import blocks_in_words
 from syncverify.ir.nodes import Kernel
 
-#: Why the kernel is not asked there: no obligation of its says that somebody waits for each phase (K14).
-NOT_IN_STRICT_MODE = "not judged: strict mode"
+#: Why the kernel does not judge a verdict of strict mode: no obligation of the kernel says it.
+NOT_IN_STRICT_MODE = "strict mode, which asks that somebody waits for each phase (K14)"
 #: What a proof of a protocol leaves to the checker.
 BESIDES = ("fragments of the tensor core, register pools, places in global memory",)
 
@@ -73,7 +73,7 @@ def asked_after(first: KernelFirst, reports: Iterable[KernelReport]) -> list[Ker
             out.append(_undecided(first, r) if r.verdict is Verdict.UNKNOWN else r)
             continue
         if r.policy is Policy.STRICT:
-            out.append(replace(r, acceptance=Acceptance(reason=NOT_IN_STRICT_MODE)))
+            out.append(replace(r, acceptance=Acceptance(reason=f"not judged: {NOT_IN_STRICT_MODE}")))
             continue
         if r.blocks:
             out.append(_with_each_block(source, facts, values, r, infer=first.infer))

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
-from syncverify.driver.ptx_assumptions import holds, places_of_blocks
+from syncverify.driver.ptx_assumptions import holds_at, places_of_blocks
 from syncverify.driver.ptx_data_places import of_several_blocks
 from syncverify.frontends.ptx.analysis.block_places import BlockPlaces, StoreRows
 from syncverify.frontends.ptx.analysis.global_uses import used_in_global
@@ -39,9 +39,9 @@ class AskedOnce:
 
 def read_by_answer(facts: PtxFacts, program: Program) -> AskedOnce | None:
     """Such a read, in a launch of several blocks that do not wait for each other."""
-    if facts.block is None or program.handing is not None or facts.grid == (1, 1, 1) or holds(facts):
+    if facts.block is None or program.handing is not None or facts.grid == (1, 1, 1):
         return None
-    found = list(_pairs(program))
+    found = list(_pairs(facts, program))
     orders = Orders(program.flow)
     for launch in of_several_blocks(facts, program) if found else ():
         places = places_of_blocks(launch, program, facts.block)
@@ -67,19 +67,20 @@ def _bare(rows: StoreRows | None) -> StoreRows | None:
     return None if rows is None else replace(rows, words=[None] * len(rows.words))
 
 
-def _pairs(program: Program) -> Iterator[tuple[AskedOnce, tuple[Access, Access]]]:
-    """Plain loads that words decide about, and writes through the same pointer."""
+def _pairs(facts: PtxFacts, program: Program) -> Iterator[tuple[AskedOnce, tuple[Access, Access]]]:
+    """Plain loads that words decide about, and writes through the same pointer. Words that the launch file
+    gives are left out."""
     accesses = list(_accesses(program))
     writes = [x for x in accesses if program.body[x[0]].op != "ld"]
     written = frozenset[str]().union(*(of for _, _, of in writes))
     loads = [x for x in accesses if program.body[x[0]].op == "ld"]
     strong = {k: of for k, _, of in loads if semantics(program.body[k]) & Flag.STRONG}
-    asked = [k for k, of in strong.items() if of & written]
+    asked = [k for k, of in strong.items() if of & written and not holds_at(facts, program, of)]
     for (k, access, of), (j, write, by) in product(loads, writes) if asked else ():
         if k in strong or not of & by:
             continue
         by_word = _decides(program, k, asked)
-        if by_word is not None and not strong[by_word] & by:
+        if by_word is not None:
             yield AskedOnce(by_word, k, j), (access, write)
 
 

@@ -231,6 +231,12 @@ def holds(facts: PtxFacts) -> bool:
     return any(leaf.holds for leaves in facts.params for leaf in leaves)
 
 
+def holds_at(facts: PtxFacts, program: Program, places: Iterable[str]) -> bool:
+    """Whether it says what the pointer at one of some places ``parameter+offset`` leads to."""
+    held = {leaf.name for leaves in facts.params for leaf in leaves if leaf.holds}
+    return bool(held) and not held.isdisjoint(_named(facts, program, places))
+
+
 def of_memory(facts: PtxFacts, program: Program) -> list[str]:
     """That nobody changes what the launch file says of global memory, but for counters."""
     named = dict.fromkeys(leaf.name for leaves in facts.params for leaf in leaves if leaf.holds)
@@ -404,13 +410,14 @@ def of_common_places(facts: PtxFacts, program: Program) -> list[str]:
         if max(one, two) is not Shared.NO:
             said.add(k)
     pairs = _pairs_that_meet(program, places)
-    more = (
-        _said_of(facts, program, x)
-        for x in pairs
-        if said.isdisjoint((x.first, x.second))
-        or _by_memory(program, x.first) != _by_memory(program, x.second)
-    )
+    more = (_said_of(facts, program, x) for x in pairs if _is_new(program, x, said))
     return list(dict.fromkeys((*found, *more)))
+
+
+def _is_new(program: Program, pair: Meeting, said: Collection[int]) -> bool:
+    """Whether no line of a store alone says what a pair needs: none is said, or memory holds one pointer."""
+    one, two = pair.first, pair.second
+    return (one not in said and two not in said) or _by_memory(program, one) != _by_memory(program, two)
 
 
 def _by_memory(program: Program, k: int) -> bool:

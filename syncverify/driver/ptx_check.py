@@ -606,7 +606,7 @@ def _stored_apart(k: CheckTask, report: KernelReport) -> KernelReport:
     if pair is None:
         return report
     other = p.module.span(p.body[pair.other]).line
-    placed, does = (_DOES.get(p.body[k].op, ("atomic", "changes")) for k in (pair.placed, pair.other))
+    placed, does = (_DOES.get(p.body[j].op, ("atomic", "changes")) for j in (pair.placed, pair.other))
     bare = " without one" if placed[0] == "atomic" else ""
     place = f"what another block {does[1]}{bare} (line {other})"
     seen = f", as seen with {pair.seen}" if pair.seen else ""

@@ -17,7 +17,7 @@ from itertools import islice
 from math import prod
 
 from syncverify.base.source import InputError
-from syncverify.driver.ptx_assumptions import holds, places_of_blocks
+from syncverify.driver.ptx_assumptions import holds_at, places_of_blocks
 from syncverify.frontends.ptx.analysis.block_places import BlockPlaces
 from syncverify.frontends.ptx.analysis.counted_blocks import used_counts
 from syncverify.frontends.ptx.analysis.data_places import Touched, covered
@@ -58,22 +58,23 @@ class PlacedOn:
 
 def placed_on_others(facts: PtxFacts, program: Program) -> PlacedOn | None:
     """Such an access, of a launch whose blocks do not wait for each other."""
-    if facts.block is None or program.handing is not None or facts.grid == (1, 1, 1) or holds(facts):
+    if facts.block is None or program.handing is not None or facts.grid == (1, 1, 1):
         return None
     pairs = _pairs(program)
     if not pairs or _polls(program):
         return None
-    is_input = _Inputs(program)
+    is_input = _Inputs(facts, program)
     atomics = [x for x in pairs if program.body[x[0][0]].op != "st" and program.body[x[0][0]].op != "ld"]
     for launches, of in ((_launches, pairs), (_small_launches, atomics)):
-        follows = False
+        asked = follows = False
         for launch in launches(facts, program) if of else ():
+            asked = True
             met = _Met(places_of_blocks(launch, program, facts.block), is_input)
             pair = met.first(of)
             if pair is not None:
                 return PlacedOn(*pair, _in_words(facts, launch))
             follows = follows or met.follows
-        if not follows:
+        if asked and not follows:
             return None
     return None
 
@@ -235,10 +236,10 @@ def _in_a_loop(flow: Flow, k: int) -> bool:
 
 
 class _Inputs:
-    """Whether a load brings what no part of the kernel writes."""
+    """Whether a load brings what no part of the kernel writes, and of which the launch file says nothing."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self, facts: PtxFacts, program: Program) -> None:
+        self.facts, self.program = facts, program
         writes = [
             next((x for x in i.operands if isinstance(x, Mem)), None) for i in program.body if may_write(i)
         ]
@@ -249,7 +250,9 @@ class _Inputs:
     def __call__(self, k: int) -> bool:
         used = used_in_global(self.program.body[k])
         of = self.program.origins.of(used[1]) if used is not None else frozenset()
-        return bool(of) and ANYWHERE not in of | self.written and not of & self.written
+        if not of or ANYWHERE in of | self.written or of & self.written:
+            return False
+        return not holds_at(self.facts, self.program, of)
 
 
 def _accesses(program: Program, *ops: str) -> Iterator[tuple[int, Access]]:

@@ -45,9 +45,8 @@ class Rechecked:
 
     @property
     def judged(self) -> bool:
-        """Whether the kernel judged and accepted all of it. It does not judge strict mode: that somebody
-        waits for each phase before an arrival of the next one (K14) is no obligation of its.
-        """
+        """Whether the kernel judged and accepted all of it. It judges no verdict of strict mode, which
+        also asks that somebody waits for each phase before an arrival of the next one (K14)."""
         return self.policy is not Policy.STRICT and not self.met.reasons
 
 

@@ -1,4 +1,4 @@
-"""Kernels in which nothing is left to check, told of in their reports.
+"""Remarks on kernels in which nothing is left to check.
 
 A compiler removes stores that nobody reads and barriers that order nothing. What it leaves may be free of
 hazards because it is free of shared memory: `proved` then says nothing of the source.

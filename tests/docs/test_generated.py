@@ -13,15 +13,30 @@ from syncverify.base.explanations import _TEXTS, explanation
 from syncverify.base.rules import RULES
 from syncverify.base.source import InputError
 from syncverify.cli.main import run
-from syncverify.docgen import BEGIN, END, pages, replace_section, untimed, worked_example
+from syncverify.docgen import BEGIN, END, modules, pages, replace_section, summary, untimed, worked_example
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 
 
-@pytest.mark.parametrize("page", ["rules.md", "model.md", "ptx_instructions.md"])
+@pytest.mark.parametrize("page", ["rules.md", "model.md", "ptx_instructions.md", "ptx.md"])
 def test_generated_page_has_not_drifted(page: str) -> None:
     assert (DOCS / page).read_text("utf-8") == pages(DOCS)[DOCS / page], "run `make docs`"
+
+
+def test_each_module_of_the_ptx_front_end_has_a_row_that_says_something() -> None:
+    """Rows are counted by folder, and none is empty or as long as a paragraph."""
+    rows = re.findall(r"^\| `(\w+\.py)` \| (.*) \|$", modules(), re.M)
+    there = [p.name for p in (ROOT / "syncverify/frontends/ptx").rglob("*.py") if p.name != "__init__.py"]
+    named = [name for name, _ in rows]
+    assert [name for name in there if named.count(name) < there.count(name)] == []
+    assert {"ptx_check.py", "ptx_data_places.py", "sought.py"} <= {*named}
+    assert [(name, said) for name, said in rows if not 3 <= len(said.split()) <= 40] == []
+
+
+def test_a_summary_is_the_first_paragraph_in_one_line() -> None:
+    assert summary('"""What ``a | b``\nsays.\n\nMore."""\n') == r"What `a \| b` says"
+    assert summary("x = 1\n") == ""
 
 
 def test_missing_section_is_noticed() -> None:

@@ -3,6 +3,7 @@ none is, or the report names what it takes for granted."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -33,10 +34,24 @@ def test_verdicts(k: Small) -> None:
     assert (found.verdict is Verdict.PROVED) == k.right, found.reason
 
 
+def beside_a_known_pointer(k: Small) -> Small:
+    """The kernel with a further parameter, of which the launch file says what it leads to."""
+    head, body = k.text.split(")\n{", 1)
+    n = head.count(".param ")
+    facts = {**k.facts, "params": {**k.facts["params"], str(n): {"ptr": "table", "holds": [{"i32": 3}]}}}
+    return replace(k, facts=facts, lines=f"{head}, .param .u64 k_param_{n})\n{{{body}".split("\n"), edits=[])
+
+
+@pytest.mark.parametrize("k", part_of(KERNELS, 12), ids=name)
+def test_what_another_pointer_leads_to_decides_nothing(k: Small) -> None:
+    test_verdicts(beside_a_known_pointer(k))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("k", KERNELS, ids=name)
 def test_verdicts_of_all(k: Small) -> None:
     test_verdicts(k)
+    test_verdicts(beside_a_known_pointer(k))
 
 
 @pytest.mark.parametrize("k", LOADED, ids=name)

@@ -1,4 +1,4 @@
-"""Functions that only wrap an operation, told by the line table.
+"""Functions that only wrap an operation, by the line table.
 
 Inline assembly usually stands in small functions: ``barrier_wait(b, p)`` holds one ``mbarrier.try_wait``.
 A mistake in its use is not there but where the function is called. So a report names the call.
