@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeVar
 
 from syncverify.base.diagnostics import Diagnostic, KernelReport, Policy, ScopeKind, Severity, Verdict
 from syncverify.base.kernel_names import base_name, matches
@@ -83,7 +84,7 @@ from syncverify.frontends.ptx.flow.values_apart import with_values_apart
 from syncverify.frontends.ptx.flow.warp_counts import counted_by_lane
 from syncverify.frontends.ptx.isa.validate import checked, without_rules
 from syncverify.frontends.ptx.launch.concretize import sizes_at
-from syncverify.frontends.ptx.launch.facts import VARIABLE, PtxFacts, demand_launch, ptx_facts
+from syncverify.frontends.ptx.launch.facts import VARIABLE, demand_launch, ptx_facts
 from syncverify.frontends.ptx.launch.meant_launches import (
     asked_launches,
     asks_otherwise,
@@ -98,6 +99,8 @@ from syncverify.frontends.ptx.launch.tensormap_boxes import InferredBoxes
 from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Module
 from syncverify.frontends.ptx.syntax.types import RANK
 from syncverify.frontends.ptx.values.symbolic_words import NO_WRAP
+
+_Found = TypeVar("_Found")
 
 
 def check_module(
@@ -175,11 +178,12 @@ def kernel_task(
     module = _plain(inlined(asking, f.name), f.name, policy)
     f = next(x for x in module.functions if x.name == f.name)
     known = ptx_facts(facts, f, module)
-    module, f, met = _with_tiles(module, f, known, policy)
+    tiles = with_tile_barriers(f, known.block, by_lane_0=policy is Policy.PRACTICAL)
+    module, f, met = _applied(module, f, tiles, of_tiles)
     if policy is Policy.PRACTICAL:
-        module, f, signals = _with_fenced_signals(module, f)
+        module, f, signals = _applied(module, f, with_fenced_signals(f), of_fenced_signals)
         met += signals
-        module, f, guesses = _with_first_guesses(module, f)
+        module, f, guesses = _applied(module, f, with_first_guesses(f), of_first_guesses)
         met += guesses
         module, f, meant = with_meant_alignment(module, f)
         met += of_alignment(module, f, meant)
@@ -195,33 +199,18 @@ def kernel_task(
     return Task(k, (*granted, *of_bound(known), *met))
 
 
-def _with_tiles(
-    module: Module, f: Function, facts: PtxFacts, policy: Policy
+def _applied(
+    module: Module,
+    f: Function,
+    rewritten: tuple[Function, _Found],
+    relied: Callable[[Module, Function, _Found], list[str]],
 ) -> tuple[Module, Function, list[str]]:
-    """The module and the entry with meetings of tiles of several warps as barriers; what that relies on."""
-    changed, meetings = with_tile_barriers(f, facts.block, by_lane_0=policy is Policy.PRACTICAL)
+    """The module and the entry as an analysis rewrote it, and what that relies on."""
+    changed, found = rewritten
     if changed is f:
         return module, f, []
     functions = tuple(changed if x is f else x for x in module.functions)
-    return replace(module, functions=functions), changed, of_tiles(module, f, meetings)
-
-
-def _with_fenced_signals(module: Module, f: Function) -> tuple[Module, Function, list[str]]:
-    """The module and the entry with signals behind fences and a barrier as releases; what that relies on."""
-    changed, signals = with_fenced_signals(f)
-    if changed is f:
-        return module, f, []
-    functions = tuple(changed if x is f else x for x in module.functions)
-    return replace(module, functions=functions), changed, of_fenced_signals(module, f, signals)
-
-
-def _with_first_guesses(module: Module, f: Function) -> tuple[Module, Function, list[str]]:
-    """The module and the entry with first guesses of a ``cas`` as strong loads; what that relies on."""
-    changed, guesses = with_first_guesses(f)
-    if changed is f:
-        return module, f, []
-    functions = tuple(changed if x is f else x for x in module.functions)
-    return replace(module, functions=functions), changed, of_first_guesses(module, f, guesses)
+    return replace(module, functions=functions), changed, relied(module, f, found)
 
 
 def with_whole_block(task: Task) -> Task:
