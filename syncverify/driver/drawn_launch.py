@@ -48,8 +48,8 @@ _CONSTANTS = (0.5, 1.0, 0.0, 0.5)
 _LOW = 0xFFFFFFFF
 #: Bytes behind a pointer of which nothing is said, and the most that a tensor gets.
 _MEMORY, _TENSOR = 1 << 16, 1 << 20
-#: Places behind a pointer at which tensor maps may lie.
-_BEHIND = range(0, 4096, 64)
+#: Where tensor maps may lie behind a pointer: at multiples, and not farther.
+_MAP_UNIT, _FARTHEST = 64, 1 << 20
 _TYPES = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}
 _WARP = 32
 #: Kinds of contents of a buffer.
@@ -352,7 +352,8 @@ def _memory(
     if known is not None:
         return known
     places: dict[int, Buffer | TensorMap | AnyMap] = {}
-    size = max([_MEMORY, *(part.end for part in leaf.holds)])
+    maps = _maps_behind(draw, place)
+    size = max([_MEMORY, *(part.end for part in leaf.holds), *(at + _MAP for at in maps)])
     words = draw.random.integers(0, 1 << 10, size // 4 + 1).astype(np.uint32)
     is_constant = draw.random.random(words.size) < draw.constants
     words[is_constant] = draw.random.choice(draw.words, int(is_constant.sum()))
@@ -372,14 +373,24 @@ def _memory(
             places[part.offset] = _memory(draw, part, f"{place}+{part.offset}")
         else:
             raw[part.offset : part.end] = np.frombuffer(_bytes(draw, part), np.uint8)
-    for at in _BEHIND:
-        fact = draw.maps.get((f"{at} bytes behind " if at else "") + place)
-        if fact is not None:
-            places[at] = _map(draw, fact)
+    for at, fact in maps.items():
+        places[at] = _map(draw, fact)
     align = max(leaf.align or _ALIGN, draw.align)
     misalign = align if draw.misaligns and align < 256 and not places else 0
     found = Buffer(words, misalign, places, not leaf.written_before)
     draw.buffers[leaf.name or place] = found
+    return found
+
+
+def _maps_behind(draw: _Draw, place: str) -> dict[int, MapFacts]:
+    """The tensor maps behind a pointer, by their offsets: one that lay outside of the memory that is drawn
+    would have no last writer, and never be stale."""
+    found: dict[int, MapFacts] = {}
+    for name, fact in draw.maps.items():
+        offset, _, of = name.rpartition(" bytes behind ")
+        at = int(offset) if offset.isdecimal() else 0
+        if of == place and at % _MAP_UNIT == 0 and at <= _FARTHEST:
+            found[at] = fact
     return found
 
 

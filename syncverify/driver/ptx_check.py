@@ -18,6 +18,7 @@ from syncverify.base.source import InputError
 from syncverify.checker.prover.strategy import CAUSES, Step
 from syncverify.driver.endless import with_loops_that_end
 from syncverify.driver.inferred_pointers import of_pointers, with_pointers
+from syncverify.driver.made_maps import made_otherwise
 from syncverify.driver.outcomes import undecided
 from syncverify.driver.ptx_abstractions import (
     inside_arrays,
@@ -546,6 +547,8 @@ def _as_written(k: CheckTask, report: KernelReport) -> KernelReport:
             f"through the same pointer ({k.module.span(write)})"
         )
         return _undecided_at(k, report, load, text)
+    if made_otherwise(k):  # boxes were inferred, and an execution may tell what they are
+        report = replace(report, undecided=k)
     twice = _one_tensor_twice(k)
     if twice is not None:
         text = "another map of this tensor is one that copies load through, and their boxes are not compared"

@@ -37,6 +37,7 @@ from syncverify.driver.capture import faulted, of_fault
 from syncverify.driver.drawn_launch import DRAWS, Contract, Keeping, NoLaunchError, input_keeping
 from syncverify.driver.executed_text import executed
 from syncverify.driver.input_harm import Inputs
+from syncverify.driver.made_maps import made_otherwise, with_made_maps
 from syncverify.driver.ptx_assumptions import ZERO_FLAGS
 from syncverify.driver.ptx_task import CheckTask, compiled
 from syncverify.driver.zero_launch import OfZeros, of_zeros, waits_for_blocks
@@ -99,8 +100,9 @@ def sought(report: KernelReport, module: Module, effort: ReplayEffort = SEARCH) 
             return _contradicted(replace(report, seconds=seconds), zeros, module, k)
         asked = by_data(report) and not proved
         zeros = zeros if zeros is not None and zeros.refutes else None
+        made = proved and zeros is None and made_otherwise(k)
         by_input = _by_input(report, k, module, effort) if asked and zeros is None else None
-        found = by_input if zeros is None else zeros.found
+        found = zeros.found if zeros is not None else with_made_maps(k, module, effort) if made else by_input
     except (OutOfBudgetError, MemoryError):
         raise
     except Exception as e:  # an undecided report stays what it is, whatever its judge cannot do
@@ -113,9 +115,20 @@ def sought(report: KernelReport, module: Module, effort: ReplayEffort = SEARCH) 
     if found is None or found.harm is None:
         return replace(report, seconds=seconds)
     harm, how = found.harm, found.how
-    first = _finding(harm, module, k, "some input" if zeros is None else _executed(zeros))
-    memory = "on an input that was drawn" if zeros is None else f"with zeros in memory{_at_grid(zeros)}"
-    granted = dict.fromkeys((*report.assumptions, *((ZERO_FLAGS,) if zeros else ())))
+    what, memory = "some input", "on an input that was drawn"
+    if made:
+        what, memory = (
+            "with the tensor maps that are given, an execution",
+            "with the tensor maps that are given",
+        )
+    elif zeros is not None:
+        what, memory = _executed(zeros), f"with zeros in memory{_at_grid(zeros)}"
+    first = _finding(harm, module, k, what)
+    # What bytes imply of maps that the kernel makes is not what they are.
+    implied = k.boxes.latest.assumptions(k.module.path) if made and k.boxes is not None else []
+    granted = dict.fromkeys(
+        (*(a for a in report.assumptions if a not in implied), *((ZERO_FLAGS,) if zeros else ()))
+    )
     return replace(
         report,
         verdict=Verdict.REFUTED,

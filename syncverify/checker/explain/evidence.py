@@ -117,6 +117,26 @@ def _account(run: Run, f: Failure) -> Iterator[Place]:
         mine = [e[1] for e in events if e[1] >= 0 and e[1] not in copies]
         yield from ((last, "an announcement of the bytes belongs behind this") for last in mine[-1:])
     yield from ((site, f"copies {n} bytes in all{rest}") for site, n in list(copies.items())[:_MOST])
+    if s.bytes_completed < s.bytes_expected:
+        yield from _passed_over(run, s)
+
+
+def _passed_over(run: Run, s: Barrier) -> list[Place]:
+    """Multicasts to this place of other blocks of the cluster whose mask leaves this block out."""
+    mine = run.info.barriers[s.index]
+    places: dict[int, set[int]] = {}
+    for op in run.asyncs:
+        to = {run.info.barriers[b].cta for b, _, _ in op.targets if b >= 0}
+        offsets = {run.info.barriers[b].offset for b, _, _ in op.targets if b >= 0}
+        cluster = {cta // run.info.ctas for cta in to}
+        far = len(to) > 1 or op.thread.info.cta not in to
+        if far and cluster == {mine.cta // run.info.ctas} and offsets == {mine.offset}:
+            places.setdefault(op.site, set()).update(to)
+    return [
+        (site, f"goes to cta{', cta'.join(map(str, sorted(to)))}: its mask leaves out cta{mine.cta}")
+        for site, to in places.items()
+        if mine.cta not in to
+    ]
 
 
 def _participants(run: Run, cta: int, f: Failure) -> Iterator[Place]:

@@ -8,6 +8,7 @@ somebody whose need nobody alive can meet, or a cycle.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +17,7 @@ from syncverify.checker.explain.witness import describe_wait
 from syncverify.checker.happens_before.failure import Failure, Obligation
 from syncverify.checker.happens_before.handlers.global_memory import location
 from syncverify.checker.happens_before.handlers.mbarriers import Barrier
-from syncverify.checker.happens_before.run import LaneClass, Run
+from syncverify.checker.happens_before.run import LaneClass, Run, Unmodelled
 from syncverify.model.events import Ev, Event
 
 
@@ -61,8 +62,8 @@ def stuck(run: Run) -> list[Stuck]:
     return out
 
 
-def hang_root(run: Run, waiting: list[Stuck]) -> Stuck:
-    """The blocked class to report; ``run`` has been forced to its end."""
+def hang_root(run: Run, waiting: list[Stuck], end: int) -> Stuck:
+    """The blocked class to report; ``run`` hung at event ``end`` and has been forced to its end."""
     import networkx as nx  # only a hang needs it, and it takes a tenth of a second to load
 
     graph = nx.DiGraph()
@@ -77,9 +78,10 @@ def hang_root(run: Run, waiting: list[Stuck]) -> Stuck:
         components, key=lambda c: (min(_rank(by_class[x]) for x in c), min(by_class[x].time for x in c))
     )
     members = [by_class[x] for x in best]
+    fills = {x for x in best if _copies(run, x)} or _fillers(run, best, end)
     return min(
         members,
-        key=lambda s: (_rank(s), not _unannounced(s), s.got == 0, not _copies(run, s.cls), s.time, s.cls),
+        key=lambda s: (_rank(s), not _unannounced(s), s.got == 0, s.cls not in fills, s.time, s.cls),
     )
 
 
@@ -122,6 +124,21 @@ def _copies(run: Run, cls: int) -> bool:
     return any(op.thread.cls == cls and op.targets for op in run.asyncs)
 
 
+def _fillers(run: Run, classes: set[int], end: int) -> set[int]:
+    """Those that would store to shared memory next, ahead of any read of it or arrival, once they are let
+    through: of a cycle of waits they hand over what the others read, and begin with what is free.
+
+    Worked example. A thread stores the number of the next tile where others read it; it waits for ``empty``
+    with the parity of a phase that only they complete, who wait for ``full``: the first of the two is wrong.
+    """
+    first: dict[int, Event] = {}
+    asked = (Ev.READ, Ev.WRITE, Ev.ARRIVE, Ev.BULK_LOAD, Ev.CP_ASYNC)
+    for who, event in run.trace[end:]:
+        if who in classes and event[0] in asked:
+            first.setdefault(who, event)
+    return {c for c, event in first.items() if event[0] not in (Ev.READ, Ev.ARRIVE)}
+
+
 def _rank(s: Stuck) -> int:
     """Warp-wide instructions and execution barriers name their cause best."""
     return {"meet": 0, "mma": 0, "warp": 0, "registers": 1, "cluster": 2, "named": 3}.get(s.kind, 4)
@@ -129,7 +146,7 @@ def _rank(s: Stuck) -> int:
 
 def hang_failure(run: Run, waiting: list[Stuck], end: int) -> Failure:
     """The hang as a failure, with the rule of its root."""
-    s = hang_root(run, waiting)
+    s = hang_root(run, waiting, end)
     t = run.threads[s.cls]
     rule, site, extra = _rule(run, s)
     where = s.what if s.phase is None else f"phase {s.phase} of {s.what}"
@@ -403,7 +420,14 @@ def release_blocked(run: Run, limit: int) -> None:
             return
         t = min(blocked, key=lambda t: (t.parked, t.time))  # execution barriers last: others may still come
         _release(run, t)
-        run.run()
+        _go_on(run)
+
+
+def _go_on(run: Run) -> None:
+    """Runs on; a class that comes to what nobody can follow stays there, and the others go on."""
+    for _ in range(len(run.threads)):
+        with suppress(Unmodelled):
+            return run.run()
 
 
 def _release(run: Run, t: LaneClass) -> None:

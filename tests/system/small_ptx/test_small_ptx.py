@@ -54,6 +54,7 @@ BY_INPUT = (
     "counted_polls",
     "first_blocks",
     "votes_and_slots",
+    "made_maps",
 )
 #: One of so many is replayed on the second reader in every run.
 EVERY = 32

@@ -167,7 +167,8 @@ def _pass_forced(run: Run, t: LaneClass, s: Barrier) -> int:
         for c in p.con:
             run.threads[c].clock.hand(m)
         np.maximum(m, p.m, out=m)
-    m[E : HW + 1, s.column] = s.auto.phase + 1
+    m[E : HW + 1, s.column] = t.seen[s.index] = s.auto.phase + 1
+    t.suspect = None  # what follows relies on this wait, which did not pass by itself
     t.waits_on = ()
     return DONE
 
