@@ -7,13 +7,16 @@ through their certificates, which the kernel's exact judge follows.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from syncverify.base.diagnostics import Acceptance, KernelReport, Policy, ScopeKind, Verdict
 from syncverify.base.source import InputError
+from syncverify.checker.induction.program import Begun
 from syncverify.checker.kernel.accept import Accepted
+from syncverify.checker.outcome import Outcome
 from syncverify.checker.prover.parametric.concrete_checks import Problem
 from syncverify.checker.prover.parametric.result import ParametricResult
 from syncverify.checker.prover.parametric.strategy import problem_of
@@ -28,7 +31,7 @@ from syncverify.checker.prover.rings.cases import OutsideError, accept_kernel
 from syncverify.checker.prover.rings.program import stage_parameters
 from syncverify.checker.prover.rings.prove_cases import NotFoundError, in_words, prove_kernel
 from syncverify.driver import by_kernel
-from syncverify.driver.certificates import RejectedError, dumps
+from syncverify.driver.certificates import RejectedError, dumps, protocols
 from syncverify.driver.certificates.blocks import with_block
 from syncverify.driver.explained import bare
 from syncverify.driver.files import SourceFile, certificates, recheck
@@ -40,6 +43,7 @@ from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.launch.tensormap_boxes import InferredBoxes
 from syncverify.frontends.ptx.launch.usual_blocks import blocks_in_words
 from syncverify.ir.nodes import Kernel
+from syncverify.model.events import System
 
 #: Why the kernel is not asked there: no obligation of its says that somebody waits for each phase (K14).
 NOT_IN_STRICT_MODE = "not judged: strict mode"
@@ -173,26 +177,38 @@ def _read(r: KernelReport, find: Callable[[], InductionProof]) -> KernelReport:
 class ByEvents:
     """What the kernel says of an entry of PTX for every size. ``report``: of the check that posed its
     problems; ``shown``: of each of these, None where it has no proof; ``failed``: why. ``strictly``: strict
-    mode asks for no more.
+    mode asks for no more. ``begun``: where the systems of those with a proof start; None where the report may
+    rest on launches by numbers, which another judge has proved.
     """
 
     report: KernelReport
     shown: tuple[tuple[Cases, ...] | None, ...]
     failed: tuple[str, ...]
     strictly: bool
+    begun: tuple[Begun, ...] | None = None
 
 
 def by_events(task: Task, *, strictly: bool = False) -> ByEvents:
     """Asks the kernel alone about a task. ``strictly``: about strict mode, too, if it accepts the proof."""
     shown: list[tuple[Cases, ...] | None] = []
     failed: list[str] = []
+    begun: list[Begun] = []
+    by_numbers: list[System] = []
+    judges = task.kernel.checker
+
+    def judge(system: System, policy: Policy) -> Outcome:
+        found = judges.judge(system, policy)
+        by_numbers.extend([system] if found.verdict is Verdict.PROVED else [])
+        return found
 
     def prove(
         sizes: Any, given: Any, systems: Any, exact: Any, policy: Policy, _: int, alone: Any
     ) -> ParametricResult:
         try:
             problem = Problem(sizes, given, systems, exact, modular_systems=alone)
-            shown.append(tuple(shown_cases(problem, policy)))
+            here: list[Begun] = []
+            shown.append(tuple(shown_cases(problem, policy, here)))
+            begun.extend(here)
         except (NotReadError, NotFoundError) as e:
             failed.append(str(e))
             shown.append(None)
@@ -201,11 +217,13 @@ def by_events(task: Task, *, strictly: bool = False) -> ByEvents:
 
     k = task.kernel
     boxes = None if k.boxes is None else InferredBoxes()
-    asking = replace(k, checker=replace(k.checker, prove=prove, briefly=None, ahead=None), boxes=boxes)
+    asking = replace(
+        k, checker=replace(judges, judge=judge, prove=prove, briefly=None, ahead=None), boxes=boxes
+    )
     found = list(reports_of(replace(task, kernel=asking), ScopeKind.ALL))[-1]
     proved = found.verdict is Verdict.PROVED and any(shown)
     more = strictly and proved and all(holds_strictly(x) for x in shown if x is not None)
-    return ByEvents(found, tuple(shown), tuple(failed), more)
+    return ByEvents(found, tuple(shown), tuple(failed), more, None if by_numbers else tuple(begun))
 
 
 @dataclass(slots=True)
@@ -233,7 +251,10 @@ class KernelFirst:
         if not found.strictly:
             return None
         proved = _read(found.report, lambda: InductionProof(found.shown))
-        followed = _followed(self.source, self.facts, self.values, proved)
+        if found.begun is not None:
+            followed = _followed_at_once(found.begun, proved)
+        else:
+            followed = _followed(self.source, self.facts, self.values, proved)
         return followed if followed.acceptance.kernel else None
 
 
@@ -272,6 +293,25 @@ def _followed(
     except (RejectedError, InputError) as e:
         return replace(r, acceptance=Acceptance(reason=f"its certificate is rejected: {e}"), protocol=None)
     return replace(r, protocol=replace(r.protocol, written=one["proof"]))
+
+
+def _followed_at_once(begun: Iterable[Begun], r: KernelReport) -> KernelReport:
+    """The same in the launches that the check has just posed, as its certificate poses them again. What the
+    kernel has read of them for who searched, it does not read again.
+    """
+    proof = json.loads(json.dumps(protocols.of(r.protocol)))
+    left = iter(begun)
+    try:
+        follower = by_kernel.Follower(proof, r.policy, "proof")
+        for shown in r.protocol.problems:
+            if shown is None:
+                follower.taken += 1
+            else:
+                follower.follow(next(left))
+        follower.end()
+    except (RejectedError, InputError) as e:
+        return replace(r, acceptance=Acceptance(reason=f"its certificate is rejected: {e}"), protocol=None)
+    return replace(r, protocol=replace(r.protocol, written=proof))
 
 
 def _by_judge(
