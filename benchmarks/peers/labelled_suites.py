@@ -261,6 +261,11 @@ def check(case: Case, work: Path, seconds: float = SECONDS, replay: bool = True)
     return [row(worst, *shown, kind)]
 
 
+def _folder(text: str) -> Path:
+    """A checkout by its whole path, as a suite's own generator runs in a folder of it."""
+    return Path(text).resolve()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -274,7 +279,7 @@ def main() -> None:
         "consan": consan,
     }
     for name in suites:
-        parser.add_argument(f"--{name}", type=Path, metavar="DIR")
+        parser.add_argument(f"--{name}", type=_folder, metavar="DIR")
     parser.add_argument("--match", default="")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="for each kernel")
     parser.add_argument("--no-replay", action="store_true")

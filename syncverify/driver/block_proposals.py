@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from syncverify.base.deadline import OutOfBudgetError, within, within_steps
+from syncverify.base.deadline import OutOfBudgetError, check, within, within_steps
 from syncverify.base.diagnostics import Diagnostic, KernelReport, ScopeKind, Severity, Verdict
 from syncverify.base.kernel_names import base_name
 from syncverify.base.source import InputError
@@ -139,11 +139,14 @@ def of_few_threads(task: Task, scope: ScopeKind) -> Iterator[Tried]:
 
 
 def _within_budget(found: Iterable[Tried]) -> Iterator[Tried]:
+    """What is found within the budget of all blocks. The time of the whole check may end here, too."""
     try:
         with within(SECONDS), within_steps(STEPS):
             yield from found
-    except (OutOfBudgetError, InputError):
+    except InputError:
         return
+    except OutOfBudgetError:
+        check(0)
 
 
 def _note(task: Task, found: Sequence[Tried]) -> Diagnostic:

@@ -263,6 +263,7 @@ def of_overlaps(facts: PtxFacts, program: Program) -> list[str]:
     index = {p.name for p in program.function.params}
     reads, writes, combines = dict[str, int](), dict[str, int](), dict[str, int]()
     uses = {"reads": reads, "writes": writes, "combines": combines}
+    loaded = dict[str, int]()  # the first of each by a pointer that no parameter holds
     counts = used_counts(flow)
     counted = read_by_the_last(flow, counts, program.origins)
     last: dict[str, tuple[int, int]] = {}
@@ -273,7 +274,10 @@ def of_overlaps(facts: PtxFacts, program: Program) -> list[str]:
     for k, i in enumerate(program.body):
         here = k not in followed and k not in counts and flow.block_of[k] in flow.reached
         use = used_in_global(i) if here else None
-        for place in program.origins.of(use[1]) if use is not None else ():
+        places = program.origins.of(use[1]) if use is not None else frozenset[str]()
+        if use is not None and ANYWHERE in places and k not in counted:
+            loaded.setdefault(use[0], line(k))
+        for place in places:
             if use is None or place.rpartition("+")[0] not in index:
                 continue
             if k in counted:
@@ -297,6 +301,7 @@ def of_overlaps(facts: PtxFacts, program: Program) -> list[str]:
         if x in reads
         for name in _named(facts, program, [x])
     ]
+    nobody += _by_loaded(loaded, reads, {at: _named(facts, program, [x]) for x, at in writes.items()})
     return [*(_through_maps(program) if by_block else ()), *nobody] + [
         f"line {writes[x]}: of other blocks, only the one that counts last (line {last[x][0]}) reads "
         f"(line {last[x][1]}) what is written through {name} there"
@@ -304,6 +309,21 @@ def of_overlaps(facts: PtxFacts, program: Program) -> list[str]:
         if x in last
         for name in _named(facts, program, [x])
     ]
+
+
+def _by_loaded(
+    loaded: Mapping[str, int], reads: Mapping[str, int], writes: Mapping[int, Collection[str]]
+) -> Iterator[str]:
+    """That nobody reads by another pointer what is written through one that is loaded, or the other way."""
+    read = sorted({*(x for x in (loaded.get("reads"),) if x is not None), *reads.values()})
+    lines = f"line{'s' if len(read) > 1 else ''} {', '.join(map(str, read))}"
+    for at in (loaded.get("writes"), loaded.get("combines")):
+        if at is not None and read:
+            yield f"line {at}: no other thread reads ({lines}) what is written through {_LOADED} there"
+    of_loaded = f"line {loaded.get('reads', 0)}"
+    for at, names in writes.items() if "reads" in loaded else ():
+        for name in names:
+            yield f"line {at}: no other thread reads ({of_loaded}) what is written through {name} there"
 
 
 def _before_counts(program: Program, counts: Collection[int]) -> Iterator[tuple[str, int]]:
@@ -378,14 +398,25 @@ def of_common_places(facts: PtxFacts, program: Program) -> list[str]:
         if max(one, two) is not Shared.NO:
             said.add(k)
     pairs = _pairs_that_meet(program, places)
-    more = (_said_of(facts, program, x) for x in pairs if said.isdisjoint((x.first, x.second)))
+    more = (
+        _said_of(facts, program, x)
+        for x in pairs
+        if said.isdisjoint((x.first, x.second))
+        or _by_memory(program, x.first) != _by_memory(program, x.second)
+    )
     return list(dict.fromkeys((*found, *more)))
+
+
+def _by_memory(program: Program, k: int) -> bool:
+    """Whether a store goes through a pointer that memory holds, or nobody knows."""
+    return ANYWHERE in (program.origins.of(program.body[k].operands[0]) or {ANYWHERE})
 
 
 def _said_of(facts: PtxFacts, program: Program, pair: Meeting) -> str:
     """The assumption that two stores which meet need."""
     line, other = (program.module.span(program.body[k]).line for k in (pair.first, pair.second))
-    where = f"{_stored_through(facts, program, pair.first)} (line {other})"
+    names = dict.fromkeys(_stored_through(facts, program, k) for k in (pair.first, pair.second))
+    where = f"{' and '.join(names)} (line {other})"
     who = "blocks" if pair.of_blocks else "threads of a block"
     what = f"{who} store values of their own to one place of {where}: which stays does not matter"
     return f"line {line}: {_NO_TWO} {where}" if pair.perhaps else f"line {line}: {what}"
@@ -396,7 +427,11 @@ def _stored_through(facts: PtxFacts, program: Program, k: int) -> str:
     of = program.origins.of(program.body[k].operands[0])
     names = sorted(_named(facts, program, of - {ANYWHERE}))
     more = ["another pointer"] if names and ANYWHERE in of else []
-    return ", ".join([*names, *more]) or "a pointer"
+    return ", ".join([*names, *more]) or _LOADED
+
+
+#: What a pointer is called that no parameter holds.
+_LOADED = "a pointer"
 
 
 #: Where it is open whether threads store values of their own to one place.
@@ -424,14 +459,15 @@ def _pairs_that_meet(program: Program, places: BlockPlaces) -> list[Meeting]:
 
 
 def _may_differ(program: Program, x: int, y: int) -> bool:
-    """Whether two stores through one pointer may store different values: others, or in elements of another
-    size, of which one begins inside of the other."""
+    """Whether two stores through one pointer, or of which one goes through a pointer from memory, may store
+    different values: others, or in elements of another size, of which one begins inside of the other."""
     of = [program.origins.of(program.body[k].operands[0]) for k in (x, y)]
     sizes = {(a.size, len(a.elements)) for k in (x, y) if (a := decode_place(program.body[k])) is not None}
     one, other = (program.body[k].operands[1] for k in (x, y))
     versions = program.flow.versions
     same = one == other and all(versions.read(n, x) == versions.read(n, y) for n in registers(one))
-    return bool(of[0] & of[1]) and not (same and len(sizes) == 1)
+    meet = _by_memory(program, x) or _by_memory(program, y) or bool(of[0] & of[1])
+    return meet and not (same and len(sizes) == 1)
 
 
 def _by_the_last(program: Program) -> frozenset[int]:
@@ -498,7 +534,9 @@ def _global_stores(program: Program) -> Iterator[tuple[int, Access]]:
         if access is None or k in program.decoded:
             continue
         of = {place.rpartition("+")[0] for place in program.origins.of(access.address)}
-        if access.space == "global" or (access.space == "generic" and of and of <= index):
+        named = access.space == "generic" and of and of <= index
+        loaded = access.space == "generic" and ANYWHERE in program.origins.of(access.address)
+        if access.space == "global" or named or loaded:
             yield k, access
 
 

@@ -27,6 +27,7 @@ from syncverify.driver.ptx_abstractions import (
     with_copies_apart,
     with_turns,
 )
+from syncverify.driver.ptx_asked_words import read_by_answer
 from syncverify.driver.ptx_assumptions import (
     PLACED_BY_DATA,
     ZERO_FLAGS,
@@ -63,6 +64,7 @@ from syncverify.frontends.ptx.analysis.meant_alignment import of_alignment, with
 from syncverify.frontends.ptx.analysis.named_arrays import NamedArrays
 from syncverify.frontends.ptx.analysis.path_conditions import LaunchValues
 from syncverify.frontends.ptx.analysis.read_only_loads import loads_anywhere, written_load
+from syncverify.frontends.ptx.analysis.swap_loops import turns_that_decide
 from syncverify.frontends.ptx.analysis.tile_barriers import with_tile_barriers
 from syncverify.frontends.ptx.analysis.uniformity import LANES
 from syncverify.frontends.ptx.analysis.unset_paths import unset_decisions, unset_paths
@@ -87,6 +89,7 @@ from syncverify.frontends.ptx.launch.meant_launches import (
     is_of_meant_axes,
     of_meant_axes,
     unasked_counts,
+    with_others,
 )
 from syncverify.frontends.ptx.launch.parameters import INTEGERS
 from syncverify.frontends.ptx.launch.tensormap_boxes import InferredBoxes
@@ -564,25 +567,42 @@ def _as_written(k: CheckTask, report: KernelReport) -> KernelReport:
 
 
 def _stored_apart(k: CheckTask, report: KernelReport) -> KernelReport:
-    """The report, if not threads store numbers that differ to one place, or an atomic at a place of data
-    meets what another block accesses without one: nothing orders these."""
+    """The report, if not threads store numbers that differ to one place, or an access at a place of data
+    meets that of another block: nothing orders these."""
     p = k.code.compiled
     if report.verdict is not Verdict.PROVED or p is None:
         return report
+    swap = turns_that_decide(p.flow)
+    if swap is not None:
+        text = "what the turns of this loop make, beside the word itself, places or decides something"
+        return _undecided_at(k, report, p.body[swap], text)
     outside = "in no order: a data race in global memory is outside what is proved"
     at = stored_by_several(k.facts, p)
     if at is not None:
         text = f"threads of the launch store different values to one place here, {outside}"
         return _undecided_at(k, report, p.body[at], text)
+    once = read_by_answer(k.facts, p)
+    if once is not None:
+        asked, written = (p.module.span(p.body[at]).line for at in (once.asked, once.written))
+        text = (
+            f"what another block writes (line {written}) may be read here, as a word says (line {asked}): no "
+            f"release and acquire orders the two, which are {outside}"
+        )
+        return _undecided_at(k, report, p.body[once.read], text)
     pair = placed_on_others(k.facts, p)
     if pair is None:
         return report
     other = p.module.span(p.body[pair.other]).line
-    what = "stores" if p.body[pair.other].op == "st" else "loads"
-    place = f"what another block {what} without one (line {other})"
+    placed, does = (_DOES.get(p.body[k].op, ("atomic", "changes")) for k in (pair.placed, pair.other))
+    bare = " without one" if placed[0] == "atomic" else ""
+    place = f"what another block {does[1]}{bare} (line {other})"
     seen = f", as seen with {pair.seen}" if pair.seen else ""
-    text = f"some input places this atomic on {place}{seen}, {outside}"
-    return _undecided_at(k, report, p.body[pair.atomic], text)
+    text = f"some input places this {placed[0]} on {place}{seen}, {outside}"
+    return _undecided_at(k, report, p.body[pair.placed], text)
+
+
+#: What plain accesses are called, and what they do.
+_DOES = {"st": ("store", "stores"), "ld": ("load", "loads")}
 
 
 def _one_tensor_twice(k: CheckTask) -> int | None:
@@ -620,14 +640,17 @@ def _with_plain_global(k: CheckTask, report: KernelReport) -> KernelReport:
         return report
     start = time.perf_counter()
     released = p.exchanges.released
-    # where no block asks where it is, a text may be meant for one
-    contradicted = all(isinstance(e, int) for e in k.facts.grid) or asks_places(k.function)
+    # where no block asks where it is, not even whether it is the first, a text may be meant for one
+    several = None if asks_places(k.function) else with_others(k.facts, k.function)
+    given = all(isinstance(e, int) for e in k.facts.grid)
+    contradicted = given or asks_places(k.function) or several is not None
     followed = k.abstracted(replace(k.abstraction, tracks_plain_global=True))
     known = with_pointers(k.facts, followed.code.program)
     if known is not None:
         followed = followed.launched(known)
     followed = replace(followed, checker=k.checker.doubting)
-    for facts in asked_launches(followed.facts, followed.function):
+    meant = with_others(followed.facts, k.function) if several is not None else None
+    for facts in asked_launches(followed.facts if meant is None else meant, followed.function):
         found = check_launch(followed.at(facts))
         if found.verdict is not Verdict.REFUTED:
             continue

@@ -1,6 +1,7 @@
-"""Atomics at places of data beside plain accesses of other blocks: some input places both on one word.
+"""Accesses at places of data beside those of other blocks: some input places both on one word.
 
     if (block == 0) bins[thread] = 0;   atomicAdd(&bins[x & 63], 1);       // nothing orders the two
+    a[x & 63] = 1;   y = a[thread];                                        // nor these
 
 Only what certainly is executed at a known place counts on one side, and on the other what the kernel bounds
 (``analysis/data_places.py``). Blocks of one cluster are left out: its barrier may order them. A launch that
@@ -12,8 +13,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from math import prod
 
+from syncverify.base.source import InputError
 from syncverify.driver.ptx_assumptions import holds, places_of_blocks
 from syncverify.frontends.ptx.analysis.block_places import BlockPlaces
 from syncverify.frontends.ptx.analysis.counted_blocks import used_counts
@@ -25,54 +28,147 @@ from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.decode.global_access import semantics
 from syncverify.frontends.ptx.decode.memory import Access, decode_place
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.launch.deciding_sizes import deciding_sizes
 from syncverify.frontends.ptx.launch.facts import PtxFacts
-from syncverify.frontends.ptx.launch.meant_launches import asked_launches, asks_places
+from syncverify.frontends.ptx.launch.meant_launches import (
+    along_meant_axes,
+    asked_launches,
+    asks_places,
+    with_others,
+)
+from syncverify.frontends.ptx.launch.small_sizes import few_sizes
 from syncverify.frontends.ptx.syntax.nodes import Mem
 from syncverify.ir.expr import Expr, Var, names
 
 #: Bytes of a parameter that may be a pointer.
 _POINTER = 8
+#: Of launches with small numbers: sizes that get one, launches, blocks.
+_MOST_SIZES, _MOST_LAUNCHES, _MOST_BLOCKS = 3, 80, 12
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedOn:
-    """An atomic that some input places on what another block stores or loads plainly, in no order.
-    ``seen``: in which launch they meet, beyond what the facts say of it."""
+    """An access that some input places on what another block accesses, in no order: one of them writes, and
+    one is plain. ``seen``: in which launch they meet, beyond what the facts say of it."""
 
-    atomic: int
+    placed: int
     other: int
     seen: str
 
 
 def placed_on_others(facts: PtxFacts, program: Program) -> PlacedOn | None:
-    """Such an atomic, of a launch whose blocks do not wait for each other."""
+    """Such an access, of a launch whose blocks do not wait for each other."""
     if facts.block is None or program.handing is not None or facts.grid == (1, 1, 1) or holds(facts):
         return None
-    atomics = list(_accesses(program, "atom", "red"))
-    plain = [(k, a) for k, a in _accesses(program, "st", "ld") if not semantics(program.body[k])]
-    if not atomics or not plain or _polls(program):
+    pairs = _pairs(program)
+    if not pairs or _polls(program):
         return None
     is_input = _Inputs(program)
-    for launch in _launches(facts, program):
-        places = places_of_blocks(launch, program, facts.block)
-        pair = _met(places, atomics, plain, is_input)
-        if pair is not None:
-            return PlacedOn(*pair, _in_words(facts, launch))
+    atomics = [x for x in pairs if program.body[x[0][0]].op != "st" and program.body[x[0][0]].op != "ld"]
+    for launches, of in ((_launches, pairs), (_small_launches, atomics)):
+        follows = False
+        for launch in launches(facts, program) if of else ():
+            met = _Met(places_of_blocks(launch, program, facts.block), is_input)
+            pair = met.first(of)
+            if pair is not None:
+                return PlacedOn(*pair, _in_words(facts, launch))
+            follows = follows or met.follows
+        if not follows:
+            return None
     return None
 
 
+#: An access, and those that it conflicts with where both are at one place.
+_Pair = tuple[tuple[int, Access], list[tuple[int, Access]]]
+
+
+def _pairs(program: Program) -> list[_Pair]:
+    """Accesses by one pointer that conflict. Two plain stores may store the same: they are left out."""
+    body, found = program.body, list[_Pair]()
+    every = [(x, program.origins.of(x[1].address)) for x in _accesses(program, *_WRITERS, "ld")]
+    for one, of in every:
+        strong, writes = bool(semantics(body[one[0]])), body[one[0]].op in _WRITERS
+        others = [
+            other
+            for other, by in every
+            if of & by
+            and (writes or body[other[0]].op in _WRITERS)
+            and not (strong and semantics(body[other[0]]))
+            and not body[one[0]].op == body[other[0]].op == "st"
+        ]
+        if others:
+            found.append((one, others))
+    return found
+
+
+_WRITERS = ("atom", "red", "st")
+
+
 def _launches(facts: PtxFacts, program: Program) -> Iterator[PtxFacts]:
+    """The launch; of an open one a few of several blocks. What nothing is said of has no number there, but
+    for what decides and places nothing: that is small as well."""
+    small = _small(facts, program)
+    for n, one in enumerate(of_several_blocks(facts, program)):
+        yield one
+        for values in small if n == 0 else ():
+            try:
+                yield one.bind(values)
+            except InputError:
+                continue
+
+
+def of_several_blocks(facts: PtxFacts, program: Program) -> Iterator[PtxFacts]:
     """The launch; of an open one a few of several blocks. What nothing is said of has no number there."""
-    numbers = all(isinstance(n, int) for n in facts.grid)
-    if not numbers and not asks_places(program.function):  # it may be meant for one block
-        return
     free = _free(facts)
+    numbers = all(isinstance(n, int) for n in facts.grid)
     if numbers and facts.symbols().keys() == free:
         yield facts
         return
-    for one in asked_launches(facts, program.function, free):
+    meant = facts
+    if not numbers and not asks_places(program.function):
+        several = with_others(facts, program.function)
+        if several is None:  # it may be meant for one block
+            return
+        meant = several
+    for one in asked_launches(meant, program.function, free):
         extents = [n for n in one.grid if isinstance(n, int)]
         if len(extents) == len(one.grid) and prod(extents) > 1 and one.symbols().keys() <= free:
+            yield one
+
+
+def _small(facts: PtxFacts, program: Program) -> list[dict[str, int]]:
+    """Numbers for free sizes that place nothing: of all together, and of each beside large ones."""
+    free, sizes = _free(facts), dict[str, tuple[int, ...]]()
+    for (name, offset), numbers in deciding_sizes(program.function).items():
+        index = [n for n, p in enumerate(program.function.params) if p.name == name]
+        value = facts.leaf(index[0], offset, 4).value if index else None
+        if isinstance(value, Var) and value.name in free:
+            sizes[value.name] = numbers
+    together = [{name: x[min(n, len(x) - 1)] for name, x in sizes.items()} for n in range(_TOGETHER)]
+    alone = [{name: n} for name, x in sizes.items() for n in x]
+    found = [*(together if len(sizes) > 1 else ()), *alone]
+    return found[:_MOST_SMALL]
+
+
+#: Choices of small numbers: of all sizes together, and in all.
+_TOGETHER, _MOST_SMALL = 2, 16
+
+
+def _small_launches(facts: PtxFacts, program: Program) -> Iterator[PtxFacts]:
+    """Launches of a few blocks with small numbers for the sizes of which the facts say something: slices may
+    meet in some of them alone."""
+    free = _free(facts)
+    meant = along_meant_axes(facts, program.function)
+    named = sorted(meant.symbols().keys() - free)
+    if not asks_places(program.function) or not 1 <= len(named) <= _MOST_SIZES:
+        return
+    for numbers in islice(few_sizes(meant, named), _MOST_LAUNCHES):
+        try:
+            one = meant.bind(numbers)
+        except InputError:  # sizes that do not go together
+            continue
+        extents = [n for n in one.grid if isinstance(n, int)]
+        if len(extents) == len(one.grid) and 1 < prod(extents) <= _MOST_BLOCKS:
             yield one
 
 
@@ -102,23 +198,29 @@ def _in_words(facts: PtxFacts, launch: PtxFacts) -> str:
     return ", ".join([*found, *(["all other sizes large"] if large else [])])
 
 
-def _met(
-    places: BlockPlaces,
-    atomics: Sequence[tuple[int, Access]],
-    plain: Sequence[tuple[int, Access]],
-    is_input: _Inputs,
-) -> tuple[int, int] | None:
-    """The first of some atomics that data places on what another block touches, and that access."""
-    touched = dict[int, list[Touched | None]]()
-    for k, access in atomics:
-        for n, reach in enumerate(places.reached(k, access, is_input)):
-            for j, other in plain if reach is not None else ():
-                if j not in touched:
-                    touched[j] = places.touched(j, other)
-                at = touched[j][n]
-                if reach is not None and at is not None and covered(reach[0], access.bytes, reach[1], at):
-                    return k, j
-    return None
+class _Met:
+    """Which accesses data places on what other blocks touch in one launch. ``follows``: whether the place of
+    some could be followed."""
+
+    def __init__(self, places: BlockPlaces, is_input: _Inputs) -> None:
+        self.places, self.is_input = places, is_input
+        self.follows = False
+
+    def first(self, pairs: Sequence[_Pair]) -> tuple[int, int] | None:
+        """The first of some accesses that data places on what another block touches, and that access."""
+        touched = dict[int, list[Touched | None]]()
+        for (k, access), others in pairs:
+            for n, reach in enumerate(self.places.reached(k, access, self.is_input)):
+                if reach is None:
+                    continue
+                self.follows = True
+                for j, other in others:
+                    if j not in touched:
+                        touched[j] = self.places.touched(j, other)
+                    at = touched[j][n]
+                    if at is not None and covered(reach[0], access.bytes, reach[1], at):
+                        return k, j
+        return None
 
 
 def _polls(program: Program) -> bool:
@@ -160,4 +262,4 @@ def _accesses(program: Program, *ops: str) -> Iterator[tuple[int, Access]]:
             yield k, access
 
 
-__all__ = ["PlacedOn", "placed_on_others"]
+__all__ = ["PlacedOn", "of_several_blocks", "placed_on_others"]

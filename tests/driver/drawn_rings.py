@@ -2,7 +2,8 @@
 
 One thread fills slots by bulk loads; lanes of other warps read them, at times write them, and give them back.
 What orders a turn before the next load of its slot is drawn: who arrives, behind which fence of which lanes,
-and whether the values have arrived. Some are right in both modes, some in practical mode alone, some in none.
+and whether the values have arrived. Most are right in both modes, some in practical mode alone, some in none.
+On a further barrier consumers may arrive in each turn: strict mode asks that its phases are waited for.
 """
 
 from __future__ import annotations
@@ -14,6 +15,11 @@ from typing import Any
 from tests.frontends.ptx.execute_helpers import module_text
 
 FENCE = "fence.proxy.async.shared::cta;"
+ARRIVE_FURTHER = "mbarrier.arrive.shared::cta.b64 %state, [further];\n"
+WAIT_FURTHER = (
+    "and.b32 %r31, %r20, 1;\n"
+    "DW:\nmbarrier.try_wait.parity.shared::cta.b64 %p7, [further], %r31;\n@!%p7 bra DW;\n"
+)
 #: What consumers do with a slot, and how they give it back: by each lane, or by the first one of a warp.
 WORK = {
     "read": "ld.shared.u32 %r12, [%r11];\n st.global.u32 [%rd3], %r12;",
@@ -37,6 +43,20 @@ GIVE = {
 }
 
 
+#: What consumers do with a further barrier, on which all of them arrive in each turn: its phase of the turn
+#: has to be waited for before the next turn's arrivals (K14).
+FURTHER = {
+    "none": "",
+    "unwaited": ARRIVE_FURTHER,
+    "waited": ARRIVE_FURTHER + WAIT_FURTHER,
+    "waited by one warp": f"{ARRIVE_FURTHER}@%p8 bra DN;\n{WAIT_FURTHER}DN:\n",
+    "waited in odd turns": f"{ARRIVE_FURTHER}and.b32 %r31, %r20, 1;\nsetp.eq.u32 %p7, %r31, 0;\n"
+    f"@%p7 bra DN;\n{WAIT_FURTHER}DN:\n",
+    "waited but for the first": f"{ARRIVE_FURTHER}setp.eq.u32 %p7, %r20, 0;\n@%p7 bra DN;\n"
+    f"{WAIT_FURTHER}DN:\n",
+}  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Ring:
     stages: int
@@ -46,6 +66,7 @@ class Ring:
     parity: int
     filled: bool
     relaxed: str
+    further: str = "none"
 
     def text(self) -> str:
         ahead, one, every = GIVE[self.give]
@@ -60,6 +81,7 @@ class Ring:
 .shared .align 128 .b8 s[{step * self.stages + 128}];
 .shared .align 8 .b64 full[{self.stages}];
 .shared .align 8 .b64 empty[{self.stages}];
+.shared .align 8 .b64 further;
 ld.param.u64 %rd1, [k_in];
 ld.param.u64 %rd2, [k_out];
 ld.param.u32 %r9, [k_n];
@@ -78,6 +100,7 @@ mbarrier.init.shared::cta.b64 [%r6+{8 * i}], {count};'''
                 for i in range(self.stages)
             )
         }
+mbarrier.init.shared::cta.b64 [further], {consumers};
 fence.mbarrier_init.release.cluster;
 I:
 bar.sync 0;
@@ -108,6 +131,7 @@ shl.b32 %r30, %r30, 2;
 cvt.u64.u32 %rd3, %r30;
 add.s64 %rd3, %rd2, %rd3;
 {guard}
+setp.ge.u32 %p8, %r1, 64;
 K:
 setp.ge.u32 %p3, %r20, %r9;
 @%p3 bra END;
@@ -126,6 +150,7 @@ add.u32 %r24, %r6, %r23;
 mbarrier.arrive.shared::cta.b64 %state, [%r24];
 N:
 {late}
+{FURTHER[self.further]}
 {self._next()}
 bra K;
 END:
@@ -152,8 +177,19 @@ xor.b32 %r22, %r22, %r27;"""
         return {"kernel": {"k": {"grid": [1, 1, 1], "block": [32 + 32 * self.warps, 1, 1], "params": given}}}
 
 
+#: How a slot is given back as strict mode asks: each reader fences before it arrives, or before readers meet.
+AS_STRICT = ("each, fenced", "first, all fence", "block, fenced")
+
+
 def ring(seed: int) -> Ring:
+    """A ring; seven of eight give slots back as strict mode asks, but may have a further barrier."""
     draw = Random(seed)
+    if seed % 8:
+        stages, warps = draw.choice([1, 2, 2, 3, 4]), draw.choice([1, 1, 2])
+        work = "read late" if draw.random() < 0.9 else draw.choice(("read", "write"))
+        give = draw.choice(AS_STRICT)
+        further = draw.choice(("none",) * 5 + ("waited",) * 3 + tuple(FURTHER)[1:])
+        return Ring(stages, warps, work, give, 1, filled=True, relaxed="", further=further)
     return Ring(
         draw.choice([1, 2, 2, 3]),
         draw.choice([1, 1, 2]),
@@ -162,4 +198,5 @@ def ring(seed: int) -> Ring:
         draw.choice([1, 1, 1, 1, 1, 1, 0]),
         draw.random() < 0.95,
         draw.choice(["", "", "", "", ".relaxed.cta"]),
+        draw.choice(("none", "none", "unwaited")),
     )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
+from time import sleep
 
 import pytest
 
 from syncverify.api import check
-from syncverify.base.diagnostics import KernelReport, Replayed, Severity, Verdict
+from syncverify.base import deadline
+from syncverify.base.diagnostics import KernelReport, Replayed, ScopeKind, Severity, Verdict
 from syncverify.driver import block_proposals, block_shapes
 from syncverify.driver.block_proposals import RULE
 from tests.frontends.ptx.execute_helpers import module_text
@@ -276,3 +279,18 @@ def test_one_warp_alone_fills_nothing_where_more_race() -> None:
     )
     (found,) = check(module_text(body, ".param .u64 k_out"), advice=False)
     assert found.verdict is not Verdict.PROVED
+
+
+def test_the_end_of_the_whole_check_is_not_that_of_the_usual_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    def tried(*_: object) -> Iterator[block_proposals.Tried]:
+        sleep(0.06)
+        deadline.check()
+        raise deadline.OutOfStepsError(1)
+        yield
+
+    monkeypatch.setattr(block_proposals, "tried", tried)
+    monkeypatch.setattr(block_proposals, "asked_blocks", lambda _: ())
+    assert list(block_proposals.usual(None, ScopeKind.EXACT)) == []  # type: ignore[arg-type]
+    guard = deadline.Guard(0.05, None)
+    with pytest.raises(deadline.OutOfTimeError, match="0.05 seconds"), deadline.guarded(guard):
+        list(block_proposals.usual(None, ScopeKind.EXACT))  # type: ignore[arg-type]

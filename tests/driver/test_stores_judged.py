@@ -6,8 +6,9 @@ of one that no barrier comes between, and touch one byte: a load and a store in 
 bytes differ. Stores that conflict have to be named. With a load that conflicts nothing is proved, but where
 many threads of a block store at once: there an assumption has to say so. Of others nothing is said.
 
-Beside one store or load stands an atomic in the other cases, at a place that a word of the input says within
-bounds. All words that matter are tried: with a byte that two blocks touch nothing is proved, else all is.
+Beside one store or load stands an atomic in the other cases, or another store or load, at a place that a word
+of the input says within bounds. All words that matter are tried: with a byte that two blocks touch nothing
+is proved, else all is.
 """
 
 from __future__ import annotations
@@ -258,23 +259,34 @@ BOUNDED: list[tuple[str, Callable[[int], int]]] = [
     ("and.b32 %r6, %r5, 7; mul.lo.u32 %r6, %r6, 3;", lambda x: (x & 7) * 3),
     ("setp.lt.u32 %p50, %r5, 13; selp.b32 %r6, %r5, 13, %p50;", lambda x: min(x, 13)),
     ("shr.u32 %r6, %r5, 24; and.b32 %r6, %r6, 6;", lambda x: x >> 24 & 6),
+    ("shl.b32 %r6, %r5, 2; and.b32 %r6, %r6, 60;", lambda x: x << 2 & 60),
+    (
+        "mul.hi.u32 %r6, %r5, 0xAAAAAAAB; shr.u32 %r6, %r6, 3; mad.lo.s32 %r6, %r6, -12, %r5;",
+        lambda x: x % 12,
+    ),
+    (
+        "mul.hi.u32 %r8, %r5, 0x24924925; sub.u32 %r6, %r5, %r8; shr.u32 %r6, %r6, 1; add.u32 %r6, %r6, %r8;"
+        " shr.u32 %r6, %r6, 2; mul.lo.u32 %r6, %r6, 7; sub.u32 %r6, %r5, %r6;",
+        lambda x: x % 7,
+    ),
 ]
 WORDS = [*range(256), *(n << 24 | n for n in range(256)), (1 << 31) - 1, (1 << 32) - 1]
 
 
 @dataclass(frozen=True)
 class Count:
-    """An atomic at a place that data says in part, and ``place`` besides."""
+    """An atomic at a place that data says in part, and ``place`` besides; or what ``access`` says."""
 
     bounded: int
     place: Line
     guard: Guard
+    access: str = "red.global.add.u32 [%rd7], 1;"
 
     def text(self) -> str:
         return (f"{self.guard.text(9, 'C')} ld.param.u64 %rd5, [count]; mul.wide.u32 %rd6, %r1, 4;"
                 f" add.u64 %rd5, %rd5, %rd6; ld.global.u32 %r5, [%rd5]; {BOUNDED[self.bounded][0]}"
                 f" {self.place.text('%r7')} add.u32 %r6, %r6, %r7; mul.wide.u32 %rd7, %r6, 4;"
-                f" add.u64 %rd7, %rd1, %rd7; red.global.add.u32 [%rd7], 1;\nC:\n")  # fmt: skip
+                f" add.u64 %rd7, %rd1, %rd7; {self.access}\nC:\n")  # fmt: skip
 
     def bytes(self, block: int) -> set[int]:
         if not any(self.guard.holds(block, t) for t in range(THREADS)):
@@ -284,15 +296,40 @@ class Count:
         return {4 * (w + p) + j for w in words for p in each for j in range(4)}
 
 
+#: Accesses at places of data, and beside them.
+PLACED = {"red": "red.global.add.u32 [%rd7], 1;", "st": "st.global.u32 [%rd7], 1;",
+          "ld": "ld.global.u32 %r8, [%rd7]; add.u32 %r2, %r2, %r8;"}  # fmt: skip
+
+
 def counted(seed: int) -> tuple[str, bool]:
     """A drawn kernel, and whether some input lets two blocks touch one byte, by the access and the atomic."""
     draw = Random(seed)
+    body, meet, _ = placed(draw, "red", loads=None)
+    return body, meet
+
+
+def stored(seed: int) -> tuple[str, bool]:
+    """The same of a load or a store at a place of data, beside another, or an atomic. Two stores are none."""
+    draw = Random(seed)
+    kind = draw.choice(["st", "ld"])
+    other = draw.choice(["st", "red"] if kind == "ld" else ["ld", "ld", "red", "st"])
+    body, meet, access = placed(draw, kind, loads=other == "ld")
+    if other == "red":
+        body = body.replace(access, access.replace("st.global.u32", "red.global.add.u32"))
+    return body, meet and kind != other
+
+
+def placed(draw: Random, kind: str, *, loads: bool | None) -> tuple[str, bool, str]:
+    """A kernel of an access at a place of data and another one, whether they meet, and the other's text."""
     places = [Line(32, 1, 0), Line(0, 1, 0), Line(1, 0, 0), Line(0, 1, 16), Line(0, 1, 40), Line(16, 0, 0)]
     guards = [("eq", 0), ("ne", 0), ("lt", 2), None]
     guard = Guard(draw.choice(guards), draw.choice([None, ("eq", 0), ("lt", 16)]))
-    access = Store(draw.choice(places), Line(0, 0, 0), guard, 4, 0, loads=draw.random() < 0.5)
+    place = draw.choice(places)
+    loads = draw.random() < 0.5 if loads is None else loads
+    access = Store(place, Line(0, 0, 0), guard, 4, 0, loads=loads)
     starts = [Line(0, 0, 0), Line(32, 0, 0), Line(16, 0, 0), Line(0, 0, 64), Line(8, 0, 0), Line(32, 0, 32)]
-    count = Count(draw.randrange(len(BOUNDED)), draw.choice(starts), Guard(draw.choice(guards), None))
+    bounded = draw.randrange(len(BOUNDED))
+    count = Count(bounded, draw.choice(starts), Guard(draw.choice(guards), None), PLACED[kind])
     parts = [access.text(0), "bar.sync 0;\n", count.text()]
     meet = any(
         access.guard.holds(b, t)
@@ -302,13 +339,16 @@ def counted(seed: int) -> tuple[str, bool]:
         for other in range(BLOCKS)
         if other != b
     )
-    return TEXT.format(body="".join(parts if draw.random() < 0.5 else parts[::-1])), meet
+    body = TEXT.format(body="".join(parts if draw.random() < 0.5 else parts[::-1]))
+    return body, meet, access.text(0)
 
 
-def judged_with_counts(first: int, last: int) -> list[tuple[int, str]]:
+def judged_with_counts(
+    first: int, last: int, drawn_of: Callable[[int], tuple[str, bool]] = counted
+) -> list[tuple[int, str]]:
     wrong = []
     for seed in range(first, last):
-        body, meet = counted(seed)
+        body, meet = drawn_of(seed)
         report = checked_text(body)
         if (report.verdict is Verdict.PROVED) is meet:
             wrong.append((seed, f"{report.verdict}: {report.reason}"))
@@ -320,3 +360,39 @@ def judged_with_counts(first: int, last: int) -> list[tuple[int, str]]:
 )
 def test_nothing_is_proved_of_an_atomic_that_data_places_beside_a_plain_access(first: int, last: int) -> None:
     assert judged_with_counts(first, last) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "last"), [(0, 12), pytest.param(12, 600, marks=pytest.mark.slow)], ids=("some", "more")
+)
+def test_nothing_is_proved_of_a_plain_access_that_data_places_on_another(first: int, last: int) -> None:
+    assert judged_with_counts(first, last, stored) == []
+
+
+def asked(seed: int) -> tuple[str, bool]:
+    """A store, and behind a barrier a load as a word says that the first thread sets; and whether they meet
+    in two blocks."""
+    draw = Random(seed)
+    places = [Line(32, 1, 0), Line(0, 1, 0), Line(1, 0, 0), Line(0, 1, 16), Line(32, 1, 32), Line(16, 1, 0)]
+    guards = [("eq", 0), ("ne", 0), ("lt", 2), None]
+    one = other = Store(places[1], Line(0, 0, 7), Guard(None, None), 4, 0)
+    while stored_twice([one]):
+        one, other = (
+            Store(draw.choice(places), Line(0, 0, 7), Guard(draw.choice(guards), None), 4, 0, loads=loads)
+            for loads in (False, True)
+        )
+    ask = """setp.eq.u32 %p50, %r0, 0; setp.eq.and.u32 %p50, %r1, 0, %p50;
+@%p50 st.relaxed.gpu.global.u32 [%rd2], 1;
+ld.relaxed.gpu.global.u32 %r80, [%rd2]; setp.eq.u32 %p51, %r80, 0; @%p51 bra A;
+"""
+    if draw.random() < 0.5:
+        ask = ask.replace("ld.relaxed.gpu", "ld.volatile").replace("st.relaxed.gpu", "st.volatile")
+    meet = any(a[0] != b[0] and a[1] != b[1] for a, b in unordered([one, None, other]))
+    return TEXT.format(body=f"{one.text(0)}bar.sync 0;\n{ask}{other.text(1)}A:\n"), meet
+
+
+@pytest.mark.parametrize(
+    ("first", "last"), [(0, 10), pytest.param(10, 400, marks=pytest.mark.slow)], ids=("some", "more")
+)
+def test_nothing_is_proved_of_a_read_as_a_word_says_that_nothing_releases(first: int, last: int) -> None:
+    assert judged_with_counts(first, last, asked) == []

@@ -140,9 +140,10 @@ class Clock:
     ) -> None:
         """fence.proxy.async on shared memory (PTX ISA: membar/fence; K2).
 
-        ``half``: -1 for the release half, 1 for the acquire half: strict needs both (K3). ``covered``: the
-        columns whose accesses it names; None: all. ``elsewhere``: those of accesses to other CTAs, of which a
-        whole fence says nothing by the strict reading.
+        ``half``: -1 for the release half, 1 for the acquire half: strict needs both, in this order, also for
+        accesses of the thread itself (K3). ``covered``: the columns whose accesses it names; None: all.
+        ``elsewhere``: those of accesses to other CTAs, of which a whole fence says nothing by the strict
+        reading.
         """
         inside = np.True_ if elsewhere is None else ~elsewhere[classes:]
         where = np.True_ if covered is None else covered
@@ -153,7 +154,7 @@ class Clock:
             np.maximum(seen, self.m[SH, classes:], out=seen, where=inside)
         if half > 0:
             np.maximum(self.m[SA], self.m[SP], out=self.m[SA])
-        row = SP if half < 0 else SA
+        row, past = (SP if half < 0 else SA), (SP if half > 0 else SH)
         for column in self.columns:
             if covered is not None and not covered[column]:
                 continue
@@ -163,9 +164,9 @@ class Clock:
             if not half and elsewhere is not None and elsewhere[column]:
                 continue
             if self.multi:
-                v[row] = max(v[row], v[SH])
+                v[row] = max(v[row], v[past])
             else:
-                self.m[row, column] = max(self.m[row, column], self.m[SH, column])
+                self.m[row, column] = max(self.m[row, column], self.m[past, column])
 
     def bridge_global(self, classes: int) -> None:
         """fence.proxy.async on global memory."""

@@ -113,6 +113,8 @@ def confirm(
         spent += min(result.steps, limits.each)  # what a long witness takes beyond is not charged
         if result.harm is not None and (counts(result.harm) if counts else _shows(claim, result.harm, lines)):
             return Confirmed(result.harm, how, ended)
+        if claim == "hang" and counts is None and result.still is not None:
+            return Confirmed(result.still, how, ended)
         if result.limit and ended and most < limits.each:
             why = why or f"{ended} executions take {spent - result.steps:,} warp instructions"
             break  # this one was cut off by what the others had cost

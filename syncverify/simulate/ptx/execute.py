@@ -24,6 +24,7 @@ MOST_STEPS = 2_000_000
 class Result:
     """How one execution ended. ``harm`` and ``limit`` are None and False where it came to its end.
 
+    ``still``: what all wait for at the limit, where they have only asked for long whether a phase is over.
     ``memory`` has the bytes of each buffer at the end, in the order of the launch's parameters;
     ``variables`` those of the module's global variables. ``schedule`` is what was executed, if recorded.
     """
@@ -36,6 +37,7 @@ class Result:
     warnings: list[tuple[int, str]] = field(default_factory=list)
     schedule: list[tuple[str, int]] = field(default_factory=list)
     missed: list[tuple[str, int]] = field(default_factory=list)
+    still: Harm | None = None
 
     def memory(self, of: Buffer) -> npt.NDArray[Any]:
         """The contents of a buffer at the end, in its type and shape."""
@@ -78,13 +80,13 @@ def run(
 
 def run_loaded(loaded: Loaded, launch: Launch, schedule: Schedule, limit: int, seed: int) -> Result:
     machine = Machine(loaded, launch, schedule, limit, seed)
-    harm, out_of_steps = None, False
+    harm, out_of_steps, still = None, False, None
     try:
         machine.run()
     except HarmFound as e:
         harm = e.harm
-    except StepLimit:
-        out_of_steps = True
+    except StepLimit as e:
+        out_of_steps, still = True, e.still
     buffers = []
     for number, known in enumerate(loaded.buffers):
         start, (size, _) = machine.memory.starts[number], loaded.buffer_sizes[number]
@@ -93,7 +95,15 @@ def run_loaded(loaded: Loaded, launch: Launch, schedule: Schedule, limit: int, s
     variables = {name: buffers[n][1].view(np.uint8).ravel() for name, n in loaded.names.items()}
     missed = schedule.missed if isinstance(schedule, Directed) else []
     return Result(
-        harm, out_of_steps, machine.steps, buffers, variables, list(machine.warnings), machine.log, missed
+        harm,
+        out_of_steps,
+        machine.steps,
+        buffers,
+        variables,
+        list(machine.warnings),
+        machine.log,
+        missed,
+        still,
     )
 
 

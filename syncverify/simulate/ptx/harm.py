@@ -91,4 +91,11 @@ class CannotExecute(Exception):  # noqa: N818 -- an answer, no failure
 
 
 class StepLimit(Exception):  # noqa: N818 -- an answer, no failure
-    """The execution did not end within its steps: it says nothing."""
+    """The execution did not end within its steps: it says nothing.
+
+    ``still``: what all wait for, where for long nobody has done anything but ask whether a phase is over.
+    """
+
+    def __init__(self, text: str = "", still: Harm | None = None) -> None:
+        super().__init__(text)
+        self.still = still

@@ -48,6 +48,8 @@ _SMALL = 3
 _TOGETHER = "parallel synchronization"
 #: Places for warps on an SM.
 WARP_PLACES = 64
+#: Answers 'not yet' for each of those that run, after which it counts that they only ask.
+ROUNDS = 16
 
 
 class Machine:
@@ -78,6 +80,8 @@ class Machine:
         self.operands: dict[tuple[Any, ...], Lanes] = {}
         self.loads: dict[tuple[int, int], settle.Known] = {}  # (first thread, line) -> loads of shared memory
         self.giving_up = False  # polls may answer 'not yet', since nobody else can move
+        self.rounds = 0  # how often they did since the last change that another thread may see
+        self.rounds_at = -1
         self._memory()
         self._threads()
         self.flags: dict[int, tuple[Release, ...]] = {}  # byte in global or shared memory -> what was left
@@ -445,7 +449,15 @@ class Machine:
         polls = [f for f in self.fragments if f.polls and f.stuck != self.version]
         if polls:
             self.giving_up = True
+            self.rounds = self.rounds + 1 if self.rounds_at == self.version else 1
+            self.rounds_at = self.version
         return polls
+
+    def _still(self) -> Harm | None:
+        """What all wait for, where for many rounds they have only asked whether a phase is over."""
+        if self.rounds_at != self.version or self.rounds < ROUNDS * len(self.fragments):
+            return None
+        return self._nobody_moves().harm
 
     def _nobody_moves(self) -> HarmFound:
         stuck = list(self.fragments)
@@ -510,7 +522,7 @@ class Machine:
                 break
         self.giving_up = False
         if self.steps > self.limit:
-            raise StepLimit(f"no end within {self.limit} warp instructions")
+            raise StepLimit(f"no end within {self.limit} warp instructions", self._still())
 
     def _moved(self, f: Fragment, after: Next) -> bool:
         if after is None:

@@ -375,6 +375,35 @@ def test_endless_loops_say_nothing() -> None:
             raise StepLimit
 
 
+#: A poll that counts its turns, and so never turns in a circle.
+COUNTED = (
+    TILE
+    + INIT.format(n=64)
+    + """bra.uni START; W: add.u32 %r9, %r9, 1; START:
+{before} mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r5], 0; @!%p2 bra W;
+"""
+)
+ARRIVE = "setp.ne.u32 %p3, %r9, 0; @!%p3 mbarrier.arrive.shared::cta.b64 _, [%r5];"
+
+
+@pytest.mark.parametrize(
+    ("before", "ends", "stuck"),
+    [
+        ("", False, True),
+        (ARRIVE, True, False),
+        ("@%p1 mbarrier.arrive.shared::cta.b64 _, [%r5]; L: add.u32 %r3, %r3, 1; bra L;", False, False),
+        ("@!%p1 st.volatile.shared.u32 [%r4], %r9;", False, False),
+    ],
+    ids=["nobody comes", "all come", "one computes for ever", "one stores for ever"],
+)
+def test_who_only_asks_for_long_waits_for_ever(before: str, ends: bool, stuck: bool) -> None:
+    out = buffer(np.zeros(4, np.uint32))
+    text = kernel("mov.u32 %r9, 0;" + COUNTED.format(before=before))
+    r = run(text, "k", Launch((64, 1, 1), params=(out,)), limit=8000)
+    assert (r.harm, r.limit) == (None, not ends)
+    assert (r.still is not None and r.still.kind is Kind.HANG) == stuck
+
+
 REFILL = (
     TILE
     + """@%p1 bra I; mbarrier.init.shared::cta.b64 [%r5], 1; mbarrier.init.shared::cta.b64 [%r5+8], 64; I: bar.sync 0;

@@ -49,6 +49,8 @@ BY_INPUT = (
     "changes_of_one_word",
     "carries",
     "words_by_hand",
+    "counted_polls",
+    "first_blocks",
 )
 #: One of so many is replayed on the second reader in every run.
 EVERY = 32
@@ -61,6 +63,7 @@ LONG = {
     "bits_and_scopes": 6,
     "by_data": 24,
     "copies": 2,
+    "counted_polls": 4,
     "counters_of_rings": 2,
     "counts_in_shared": 2,
     "flags": 2,

@@ -12,7 +12,7 @@ from syncverify.checker.kernel.proof import Events
 from syncverify.checker.kernel.protocol import N2, U2, J, Kind, Level, N, U
 from syncverify.checker.kernel.trees import Absurd, Leaf, Split, Tree
 from syncverify.checker.prover.protocols.claims import NotFoundError, landing, weight
-from syncverify.checker.prover.protocols.multipliers import absurd, entails, shown
+from syncverify.checker.prover.protocols.multipliers import Premises, absurd, entails, shown
 from syncverify.checker.prover.protocols.paths import Introduction, Named, NewResidue, NewTile, Steps
 from syncverify.checker.prover.protocols.pruning import pruned
 from syncverify.checker.prover.protocols.search import NOBODY, Search, _wrapped
@@ -75,8 +75,9 @@ class Account:
 
             return _wrapped(wraps, s.named(new, premises, some, below))
         sums: list[Sum] = []
+        given = Premises(premises)
         for need in [c for e in events for c in self.needs(*e)] if self.wanted >= 0 else []:
-            by = shown(premises, need)
+            by = shown(given, need)
             if by is not None and by[1]:
                 return _wrapped(wraps, Absurd(by[0]))
             if by is None:
@@ -87,7 +88,7 @@ class Account:
                         continue
                 raise NotFoundError(f"{need} >= 0 does not follow in a turn of {self.ring}")
             sums.append(by[0])
-        only = {i: self.alone(i, events, premises, some, done, pool) for i in self.sites}
+        only = self.each_alone(events, premises, some, done, pool)
         return _wrapped(wraps, Leaf(Events(tuple(events), only), tuple(sums)))
 
     def begin(self, given: list[Term], depth: int, new: Introduction | None) -> Tree:
@@ -153,6 +154,24 @@ class Account:
             all(entails(premises, x) for x in s._range(what, top)) for top in s.tops
         )
 
+    def given(self, i: int) -> tuple[Term, ...]:
+        """That some event of a site is in this iteration."""
+        return *self.search.g.exists(Step(i, Half.IN, U2, N2)), *equal(self.turn(i, U2, N2), J)
+
+    def each_alone(
+        self, events: Sequence[_Event], premises: list[Term], some: list[Sample], done: frozenset[object],
+        pool: frozenset[Named],
+    ) -> dict[int, Tree]:  # fmt: skip
+        """For each site, that the listed events are all of it; sites that execute alike share a tree."""
+        known: dict[tuple[Sequence[Term], ...], Tree] = {}
+        out: dict[int, Tree] = {}
+        for i in self.sites:
+            asked = self.given(i), tuple(t for k, *at in events if k == i for t in at)
+            if asked not in known:
+                known[asked] = self.alone(i, events, premises, some, done, pool)
+            out[i] = known[asked]
+        return out
+
     def alone(
         self, i: int, events: Sequence[_Event], premises: list[Term], some: list[Sample],
         done: frozenset[object], pool: frozenset[Named],
@@ -160,7 +179,7 @@ class Account:
         """That each event of a site in this iteration is the one that is listed."""
         s = self.search
         mine = [(u, n) for k, u, n in events if k == i]
-        given = [*s.g.exists(Step(i, Half.IN, U2, N2)), *equal(self.turn(i, U2, N2), J)]
+        given = self.given(i)
         if not mine:
             nobody = s.solve([*premises, *given], [], Constraints(()), 5, done | {NOBODY}, pool)
             return pruned(nobody, len(premises) + len(given))

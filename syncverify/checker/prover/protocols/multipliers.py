@@ -23,6 +23,23 @@ GREEDY, MOST = 60, 300
 Point = tuple[dict[Atom, int], int]
 #: Points that are kept, the latest first.
 POINTS: deque[Point] = deque(maxlen=12)
+#: Lists of premises whose strongest ones are kept, and by how many premises they are made longer at once.
+MOST_KEPT, STEPS = 2_000, (1, 2, 4)
+
+
+class Premises(tuple[Term, ...]):
+    """Premises that are asked about more than once: their hash is computed once."""
+
+    _hash: int | None = None
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = tuple.__hash__(self)
+        return self._hash
+
+    @classmethod
+    def of(cls, some: Sequence[Term]) -> Premises:
+        return some if isinstance(some, Premises) else cls(some)
 
 
 def solution(columns: Sequence[Sequence[int]], right: Sequence[int]) -> dict[int, Fraction] | None:
@@ -124,6 +141,14 @@ class _Strongest:
         elif h.const < known[1].const:
             self.least[key] = (i, h, known[2])
 
+    def and_more(self, i: int, some: Sequence[Term]) -> _Strongest:
+        """The same with more, from number ``i`` on, and the points that meet these, too."""
+        met = [x for x in self.met if meets(x, some)]
+        found = _Strongest(dict(self.least), dict(self.bits), met, self.newest)
+        for k, h in enumerate(some):
+            found.take(i + k, h)
+        return found
+
     def and_one(self, i: int, h: Term) -> _Strongest:
         """The same with one more."""
         found = _Strongest(dict(self.least), dict(self.bits))
@@ -191,16 +216,24 @@ def widened(point: Point, gone: Sequence[Sequence[_Signed]]) -> Point:
     return numbers, whole
 
 
-@lru_cache(maxsize=2_000)
-def _strongest(premises: tuple[Term, ...]) -> _Strongest:
-    found = _Strongest()
-    for i, h in enumerate(premises):
-        found.take(i, h)
+_KEPT: dict[tuple[Term, ...], _Strongest] = {}
+
+
+def _strongest(premises: Premises) -> _Strongest:
+    found = _KEPT.get(premises)
+    if found is None:
+        begun = ((k, _KEPT.get(premises[:-k])) for k in STEPS)
+        k, known = next(((k, x) for k, x in begun if x is not None), (len(premises), _Strongest()))
+        at = len(premises) - k
+        found = known.and_more(at, premises[at:])
+        if len(_KEPT) >= MOST_KEPT:
+            _KEPT.clear()
+        _KEPT[premises] = found
     return found
 
 
 @lru_cache(maxsize=200_000)
-def _refuted(premises: tuple[Term, ...], last: Term | None = None) -> tuple[tuple[int, Fraction], ...] | None:
+def _refuted(premises: Premises, last: Term | None = None) -> tuple[tuple[int, Fraction], ...] | None:
     """Multipliers by which the premises, and the last one if there is one, add up to -1."""
     known = _strongest(premises)
     if known.are_met(last):
@@ -275,7 +308,7 @@ def _sum(multipliers: Mapping[int, Fraction], goal: int | None) -> Sum:
 
 def absurd(premises: Sequence[Term]) -> Sum | None:
     """That the premises contradict each other."""
-    found = _refuted(tuple(premises))
+    found = _refuted(Premises.of(premises))
     return None if found is None else _sum(dict(found), None)
 
 
@@ -285,10 +318,13 @@ def shown(premises: Sequence[Term], goal: Term) -> tuple[Sum, bool] | None:
     """
     if not goal.parts and goal.const >= 0:
         return Sum(1, ()), False
-    for i, h in enumerate(premises):
-        if h.const <= goal.const and h.parts == goal.parts:
-            return Sum(1, ((i, 1),)), False
-    found = _refuted(tuple(premises), -goal - 1)
+    known = Premises.of(premises)
+    least = _strongest(known).least.get(frozenset(goal.parts.items()))
+    if least is not None and least[1].const <= goal.const:
+        parts, most = goal.parts, goal.const
+        i = next(i for i, h in enumerate(known) if h.const <= most and h.parts == parts)
+        return Sum(1, ((i, 1),)), False
+    found = _refuted(known, -goal - 1)
     if found is None:
         return None
     k = len(premises)

@@ -34,6 +34,14 @@ def pruned(tree: Tree, many: int) -> Tree:
     return _Pruning().tree(tree, many, {i: i for i in range(many)})
 
 
+def without(tree: Tree, many: int) -> Tree | None:
+    """The pruned tree without the last of ``many + 1`` premises; None if it needs that one."""
+    pruning = _Pruning()
+    if many in pruning.uses(tree, many + 1):
+        return None
+    return pruning.tree(tree, many + 1, {i: i for i in range(many)})
+
+
 @dataclass(slots=True)
 class _Pruning:
     """``known``: by tree and the number of its premises, the numbers of those that it needs."""
@@ -116,4 +124,4 @@ def _renumbered(by: Sum, new: Mapping[int, int]) -> Sum:
     return Sum(by.divisor, tuple((new[i], k) for i, k in by.multipliers))
 
 
-__all__ = ["pruned"]
+__all__ = ["pruned", "without"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise, product
 from math import gcd
 from typing import Any
@@ -24,7 +25,7 @@ from syncverify.checker.kernel.ranks import Higher
 from syncverify.checker.kernel.trees import Absurd, Instance, Leaf, Monotone, Residues, Split, Tile, Tree
 from syncverify.checker.prover.protocols.claims import NotFoundError
 from syncverify.checker.prover.protocols.masks import Masks
-from syncverify.checker.prover.protocols.multipliers import absurd, entails, shown
+from syncverify.checker.prover.protocols.multipliers import Premises, absurd, entails, shown
 from syncverify.checker.prover.protocols.paths import (
     ROUNDS,
     SHORT,
@@ -38,7 +39,7 @@ from syncverify.checker.prover.protocols.paths import (
     Steps,
     both,
 )
-from syncverify.checker.prover.protocols.pruning import pruned
+from syncverify.checker.prover.protocols.pruning import pruned, without
 from syncverify.checker.prover.protocols.sizes import (
     Plan,
     Sample,
@@ -143,10 +144,14 @@ class Search:
         """How many tiles and steps are looked at where sizes have these values."""
         if "meetings" not in self.memo:  # of two tiles, say
             self.memo["meetings"] = max((s.op.index.parts.get("u", 1) for s in self.g.sites), default=1)
-        tiles = max([1, *(value(c, e) for c in self.tops)])
-        numbers = [x for x in e.values() if isinstance(x, int)]
-        steps = [e[f](tiles) for f in self.p.prefix]
-        return tiles, max([*steps, tiles * self.memo["meetings"], *numbers]) + 5
+        key = ("most", id(e))  # of sizes, which are all kept
+        if key not in self.memo:
+            tiles = max([1, *(value(c, e) for c in self.tops)])
+            numbers = [x for x in e.values() if isinstance(x, int)]
+            steps = [e[f](tiles) for f in self.p.prefix]
+            self.memo[key] = tiles, max([*steps, tiles * self.memo["meetings"], *numbers]) + 5
+        found: tuple[int, int] = self.memo[key]
+        return found
 
     def among_more(self, given: Sequence[Term]) -> list[Sample]:
         """Values among many more sizes that meet all premises."""
@@ -203,6 +208,7 @@ class Search:
     ) -> None:
         signs = {(x, k > 0) for h in now for x, k in h.parts.items()}
         number = {x: i for i, x in enumerate({x: None for pair in pairs for x in pair})}
+        premises = Premises(now)
         above, below = [0] * len(number), [0] * len(number)  # which arguments are known to be so, as bits
 
         def known(i: int, k: int) -> None:
@@ -222,13 +228,14 @@ class Search:
             # a sum has each name from some premise, and with its sign
             if above[i] >> k & 1 or not signs.issuperset((x, m > 0) for x, m in up.parts.items()):
                 continue
-            by = shown(now, up)
+            by = shown(premises, up)
             if by is None or by[1]:
                 continue
             have.add((f, a, b))
             known(i, k)
             wraps.append(_monotone(f, a, b, by[0]))
             now.append(apply(f, b) - apply(f, a))
+            premises = Premises(now)
             signs |= {(x, k > 0) for x, k in now[-1].parts.items()}
 
     def _schemas(
@@ -246,8 +253,9 @@ class Search:
                 wraps.append(_instance(k, a))
                 now.append(schema.put({"x": a}))
 
-    def orders(self, premises: list[Term]) -> list[Term]:
+    def orders(self, some: Sequence[Term]) -> list[Term]:
         """Splits on the order of tiles, and of arguments of functions."""
+        premises = Premises(some)
         named = {a for h in premises for a in h.names()}
         us = sorted(a for a in named if a in ("u", "u'") or a.startswith("%"))
         first: list[Term] = []
@@ -271,7 +279,7 @@ class Search:
         return list(dict.fromkeys([*first, *rest] if has_strides else [*rest, *first]))[:6]
 
     @staticmethod
-    def _open(premises: list[Term], c: Term) -> bool:
+    def _open(premises: Premises, c: Term) -> bool:
         return entails(premises, c) == entails(premises, -c - 1)
 
     # ---------------------------------------------------------------- the recursion
@@ -342,9 +350,12 @@ class Search:
         if key not in self.hopeless:
             for c in self.orders(premises):
                 try:
-                    yes = self.solve([*premises, c], [], goal, depth - 1, done, pool)
-                    no = self.solve([*premises, -c - 1], [], goal, depth - 1, done, pool)
-                    return Split(c, yes, no)
+                    return _cases(
+                        c,
+                        len(premises),
+                        self.solve([*premises, c], [], goal, depth - 1, done, pool),
+                        partial(self.solve, [*premises, -c - 1], [], goal, depth - 1, done, pool),
+                    )
                 except NotFoundError:
                     continue
             found = self.next_tile(premises, goal, depth, done, pool)
@@ -398,20 +409,22 @@ class Search:
                 raise NotFoundError(f"{on} >= 0 does not follow")
             yes = [e for e in some if value(on, e) >= 0]
             no = [e for e in some if value(on, e) < 0]
-            return Split(
+            return _cases(
                 on,
+                len(premises),
                 self.solve([*premises, on], yes, goal, depth - 1, done, pool, keep),
-                self.solve([*premises, -on - 1], no, goal, depth - 1, done, pool, keep),
+                partial(self.solve, [*premises, -on - 1], no, goal, depth - 1, done, pool, keep),
             )
 
         keep = what if isinstance(what, Candidate) else None
-        owed = self._owed(premises, some, goal, what)
+        known = Premises(premises)
+        owed = self._owed(known, some, goal, what)
         if isinstance(owed, Term):
             return branch(owed, keep)
         payload, needs = owed
         sums: list[Sum] = []
         for need in needs:
-            by = shown(premises, need)
+            by = shown(known, need)
             if by is not None and by[1]:
                 return Absurd(by[0])
             if by is None:
@@ -420,7 +433,7 @@ class Search:
         return Leaf(payload, tuple(sums))
 
     def _owed(
-        self, premises: list[Term], some: list[Sample], goal: object, what: Candidate | Payload
+        self, premises: Premises, some: list[Sample], goal: object, what: Candidate | Payload
     ) -> tuple[Payload, Sequence[Term]] | Term:
         """What a leaf says and needs for it, or what to split on first."""
         match what, goal:
@@ -438,7 +451,7 @@ class Search:
         raise NotFoundError("nothing that meets the obligation")
 
     def _path_owed(
-        self, premises: list[Term], some: list[Sample], what: Candidate
+        self, premises: Premises, some: list[Sample], what: Candidate
     ) -> tuple[Payload, Sequence[Term]] | Term:
         """A path with its levels of program order and its needs, or what to split on first."""
         for s in _steps(what.hops):  # first whether the steps are there at all
@@ -471,20 +484,29 @@ class Search:
             good = [e for e in some if value(need, e) >= 0]
             yes = self.solve([*premises, need], good, goal, depth - 1, done, pool, keep)
             other = keep.other if keep is not None else None
-            no = self.solve([*premises, -need - 1], bad, goal, depth - 1, done, pool, other)
-            return Split(need, yes, no)
+            return _cases(
+                need,
+                len(premises),
+                yes,
+                partial(self.solve, [*premises, -need - 1], bad, goal, depth - 1, done, pool, other),
+            )
         # no sample shows it: orders of tiles may make axioms apply
         for c in (need, *self.orders(premises)):
             try:
                 up = [e for e in some if value(c, e) >= 0]
                 down = [e for e in some if value(c, e) < 0]
                 yes = self.solve([*premises, c], up, goal, depth - 1, done, pool)
-                return Split(c, yes, self.solve([*premises, -c - 1], down, goal, depth - 1, done, pool))
+                return _cases(
+                    c,
+                    len(premises),
+                    yes,
+                    partial(self.solve, [*premises, -c - 1], down, goal, depth - 1, done, pool),
+                )
             except NotFoundError:
                 continue
         raise NotFoundError(f"{need} >= 0 does not follow")
 
-    def _level(self, premises: list[Term], low: Sequence[Term], high: Sequence[Term]) -> int | Term:
+    def _level(self, premises: Premises, low: Sequence[Term], high: Sequence[Term]) -> int | Term:
         """The level at which a rank grows, or what to split on."""
         for level, (a, b) in enumerate(zip(low, high, strict=True)):
             d = b - a
@@ -494,7 +516,7 @@ class Search:
                 return d
         return high[0] - low[0] - 1
 
-    def _decided(self, premises: list[Term], start: Step, hops: Hops) -> Hops | Term:
+    def _decided(self, premises: Premises, start: Step, hops: Hops) -> Hops | Term:
         """The path with the levels of program order filled in, or what to split on."""
         out: list[tuple[How, Step]] = []
         here = start
@@ -518,7 +540,7 @@ class Search:
             here = b
         return tuple(out)
 
-    def _before(self, premises: list[Term], a: Step, b: Step) -> int | Term:
+    def _before(self, premises: Premises, a: Step, b: Step) -> int | Term:
         """The level that puts a before b in program order, or what to split on."""
         for level, (x, y) in enumerate(zip(self.g.position(a), self.g.position(b), strict=True)):
             d = y - x
@@ -666,7 +688,12 @@ class Search:
                 up = [e for e in some if value(c, e) >= 0]
                 down = [e for e in some if value(c, e) < 0]
                 yes = self.solve([*premises, c], up, goal, depth - 1, done, pool)
-                return Split(c, yes, self.solve([*premises, -c - 1], down, goal, depth - 1, done, pool))
+                return _cases(
+                    c,
+                    len(premises),
+                    yes,
+                    partial(self.solve, [*premises, -c - 1], down, goal, depth - 1, done, pool),
+                )
             except NotFoundError:
                 continue
         return None
@@ -778,6 +805,12 @@ def _steps(hops: Hops) -> Iterator[Step]:
         if isinstance(how, Drained):
             yield from how.commits
         yield b
+
+
+def _cases(on: Term, many: int, yes: Tree, no: Callable[[], Tree]) -> Tree:
+    """A split under so many premises; only its first case, if that does without what the split adds."""
+    alone = without(yes, many)
+    return Split(on, yes, no()) if alone is None else alone
 
 
 def _wrapped(wraps: Sequence[Wrap], tree: Tree) -> Tree:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from syncverify.checker.kernel.linear import Apply, Term
@@ -33,17 +34,18 @@ def compiled(t: Term) -> Callable[[Sample], int]:
 @lru_cache(maxsize=20_000)
 def executed(domain: tuple[Term, ...]) -> Callable[[Sample, int, int], bool]:
     """Constraints as a function of a sample and the counters of an event."""
-    shown = " and ".join(f"{_source(c, True)} >= 0" for c in domain)
+    shown = " and ".join(f"{_source(c, {'u': 'u', 'n': 'n'})} >= 0" for c in domain)
     return eval(f"lambda e, u, n: {shown or 'True'}")  # type: ignore[no-any-return]
 
 
-def _source(t: Term, own: bool = False) -> str:
+def _source(t: Term, local: Mapping[str, str] = MappingProxyType({})) -> str:
+    """The term as an expression. ``local``: names that are variables of their own."""
     parts = [str(t.const)]
     for a, k in t.parts.items():
-        if own and a in ("u", "n"):
-            what = str(a)
-        elif isinstance(a, Apply):
-            what = f"e[{a.function!r}]({_source(a.argument, own)})"
+        if isinstance(a, Apply):
+            what = f"e[{a.function!r}]({_source(a.argument, local)})"
+        elif a in local:
+            what = local[a]
         else:
             what = f"e[{a!r}]"
         parts.append(f"{k} * {what}" if k != 1 else what)
@@ -84,70 +86,59 @@ def bounded(constraints: Iterable[Term], v: str) -> tuple[list[tuple[int, Term]]
     return bounds, rest
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
-    """How one counter is enumerated: what bounds it from below and above, and what it has to meet."""
-
-    name: str
-    low: tuple[tuple[int, Callable[[Sample], int]], ...]
-    high: tuple[tuple[int, Callable[[Sample], int]], ...]
-    rest: tuple[Callable[[Sample], int], ...]
-
-
 #: Values of counters in one sample that are looked at.
 MOST_SOLUTIONS = 24
+#: Counters that a solution gives a number to; those that nothing constrains get 0.
+ALL_COUNTERS = ("u", "n", "u'", "n'", "j")
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Constraints, in the order in which counters get numbers. ``still``: those without counters."""
+    """Constraints, in the order in which counters get numbers. ``still``: those without counters.
+
+    ``solutions``: for a sample and bounds of tiles and steps, the first values of all counters that meet the
+    constraints.
+    """
 
     still: tuple[Callable[[Sample], int], ...]
-    levels: tuple[Level, ...]
+    solutions: Callable[[Sample, int, int], list[Sample]]
 
     @classmethod
     def of(cls, given: Sequence[Term], counters: Sequence[str]) -> Plan:
         names = [(h, h.names()) for h in given]
-        later, levels = set(counters), []
+        later = set(counters)
         still = tuple(compiled(h) for h, some in names if not some & later)
+        local = {v: f"x{k}" for k, v in enumerate(counters)}
+        head, tail = ["def solutions(e, tiles, steps):", " found = []"], list[str]()
+        pad = " "
         for v in counters:
             later.discard(v)
+            x = local[v]
             bounds, rest = bounded([h for h, some in names if v in some and not some & later], v)
-            low = tuple((c, compiled(t)) for c, t in bounds if c > 0)
-            high = tuple((-c, compiled(t)) for c, t in bounds if c < 0)
-            levels.append(Level(v, low, high, tuple(map(compiled, rest))))
-        return cls(still, tuple(levels))
+            low = ["0", *(f"-(({_source(t, local)}) // {c})" for c, t in bounds if c > 0)]
+            top = "tiles" if v[0] == "u" else "steps - 1"
+            high = [top, *(f"({_source(t, local)}) // {-c}" for c, t in bounds if c < 0)]
+            head.append(f"{pad}for {x} in range({_of('max', low)}, {_of('min', high)} + 1):")
+            tail.append(f"{pad} if len(found) > {MOST_SOLUTIONS}: break")
+            pad += " "
+            head += [f"{pad}if {_source(c, local)} < 0: continue" for c in rest]
+        kept = ", ".join(f"{v!r}: {x}" for v, x in local.items())
+        zero = ", ".join(f"{v!r}: 0" for v in ALL_COUNTERS)
+        head.append(f"{pad}found.append({{{zero}, **e, {kept}}})")
+        return cls(still, _made("\n".join([*head, *reversed(tail), " return found"])))
 
-    def solutions(self, e: Sample, tiles: int, steps: int) -> list[Sample]:
-        """The first values of all counters that meet the constraints; others are 0."""
-        found: list[Sample] = []
-        levels = self.levels
-        env: Sample = {"u": 0, "n": 0, "u'": 0, "n'": 0, "j": 0, **e}
 
-        def extend(k: int) -> None:
-            if k == len(levels):
-                found.append(env.copy())
-                return
-            level = levels[k]
-            v = level.name
-            low, high = 0, (tiles if v[0] == "u" else steps - 1)
-            for c, t in level.low:
-                low = max(low, -(t(env) // c))
-            for c, t in level.high:
-                high = min(high, t(env) // c)
-            for x in range(low, high + 1):
-                env[v] = x
-                for rest in level.rest:
-                    if rest(env) < 0:
-                        break
-                else:
-                    extend(k + 1)
-                if len(found) > MOST_SOLUTIONS:
-                    break
-            env[v] = e.get(v, 0)
+def _of(what: str, some: Sequence[str]) -> str:
+    return f"{what}({', '.join(some)})" if len(some) > 1 else some[0]
 
-        extend(0)
-        return found
+
+@lru_cache(maxsize=10_000)
+def _made(source: str) -> Callable[[Sample, int, int], list[Sample]]:
+    """The function that a plan is, compiled once for all plans that differ in nothing."""
+    names: dict[str, Any] = {}
+    exec(source, names)
+    found: Callable[[Sample, int, int], list[Sample]] = names["solutions"]
+    return found
 
 
 def prefix(steps: Sequence[int]) -> Callable[[int], int]:

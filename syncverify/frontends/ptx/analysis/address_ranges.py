@@ -278,8 +278,8 @@ class AddressRanges:
             return result(i, [self._of(x, k, b) for x, b in zip(i.operands[1:3], sides, strict=True)])
         if i.op in _EXCHANGES:
             return self._of_others(i, k)
-        if (divisor := remainder_by(self.flow, i, k)) is not None:
-            return Interval(0, divisor - 1)
+        if (rest := remainder_by(self.flow, i, k)) is not None:
+            return Interval(0, rest.divisor - 1)
         xs = [self._of(x, k, bounds) for x in i.operands[1:]]
         if i.op == "max" and type_ == "s32":
             xs = [self._capped(x, k) if a is None and _positive(b) else a

@@ -677,6 +677,16 @@ def _field(i: Instr, args: list[Any]) -> Numbers | None:
     return found
 
 
+def _inserted(i: Instr, args: list[Any]) -> Numbers | None:
+    """``bfi.b32``: bits of a number in the place of others."""
+    if i.mods != ("b32",) or len(args) != 4:
+        return None
+    at, count = (np.minimum(x & np.uint64(255), np.uint64(32)) for x in args[2:])
+    mask = cut(((np.uint64(1) << count) - np.uint64(1)) << at, 32)
+    found: Numbers = (args[0] << at & mask) | (cut(args[1], 32) & ~mask)
+    return found
+
+
 def _turned(i: Instr, args: list[Any]) -> Numbers | None:
     """``neg``, ``abs``."""
     a = signed(args[0], width(i.mods[-1]))
@@ -693,6 +703,7 @@ _Values.operations = {
     "mad": _upper,
     "lop3": _logic,
     "bfe": _field,
+    "bfi": _inserted,
     "neg": _turned,
     "abs": _turned,
 }

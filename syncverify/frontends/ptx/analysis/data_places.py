@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from syncverify.frontends.ptx.analysis.remainders import remainder_by
 from syncverify.frontends.ptx.analysis.thread_values import Numbers, RegisterValues
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Instr, Mem, Operand, Reg
@@ -95,6 +96,10 @@ class DataPlaces:
             return None
         if i.op == "ld":
             return self._loaded(i, k)
+        rest = remainder_by(self.flow, i, k)
+        if rest is not None:
+            of = self._version(rest.of)
+            return None if of is None else _below(of, rest.divisor)
         numbers = [self._numbers(op, k) for op in i.operands[1:]]
         data = [n for n, x in enumerate(numbers) if x is None]
         if i.op == "selp":
@@ -198,20 +203,23 @@ def _same(i: Instr, x: Reach, _: int, __: _Others) -> Reach | None:
 
 def _masked(i: Instr, x: Reach, _: int, others: _Others) -> Reach | None:
     c = _one(others[0])
-    if c is None or not x.alone or x.low or x.step != 1:
+    if c is None or not x.alone or x.low or x.step & x.step - 1:
         return None
-    c &= (1 << width(i.mods[-1])) - 1
+    c &= (1 << width(i.mods[-1])) - x.step
     unit = c & -c
-    covered = c and c + unit & c == 0 and (x.high + 1) % (c + unit) == 0
+    covered = c and c + unit & c == 0 and (x.high + x.step) % (c + unit) == 0
     return replace(x, high=c, step=unit, bounded=True) if covered else None
 
 
 def _rest(i: Instr, x: Reach, at: int, others: _Others) -> Reach | None:
     m = _one(others[0])
-    if at or m is None or not x.alone or x.low or x.step != 1:
-        return None
-    known = 0 < m < _limit(i) and x.high >= m - 1
-    return replace(x, high=m - 1, bounded=True) if known else None
+    return None if at or m is None or not 0 < m < _limit(i) else _below(x, m)
+
+
+def _below(x: Reach, m: int) -> Reach | None:
+    """The remainders of numbers by ``m``."""
+    whole = x.alone and not x.low and x.step == 1 and x.high >= m - 1
+    return replace(x, high=m - 1, bounded=True) if whole else None
 
 
 def _right(i: Instr, x: Reach, at: int, others: _Others) -> Reach | None:
@@ -261,6 +269,9 @@ def _scaled(i: Instr, x: Reach, at: int, others: _Others) -> Reach | None:
     if n is None or (wide and x.end >= _limit(i)):
         return None
     by = 1 << n if i.op == "shl" and n < 64 else n
+    whole = x.alone and not x.low and x.step == 1 and x.high == limit - 1
+    if i.op == "shl" and n < width(i.mods[-1]) and whole:
+        return replace(x, high=limit - by, step=by)  # the upper bits of a whole word go
     if not 0 < by < _limit(i) or (i.op == "shl" and n >= 64) or x.end * by >= limit:
         return None
     begin = [y * np.uint64(by) for y in x.begin]

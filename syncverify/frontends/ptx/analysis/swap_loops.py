@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from syncverify.frontends.ptx.flow.control_flow import Flow
-from syncverify.frontends.ptx.isa.accesses import stays_in_registers
-from syncverify.frontends.ptx.syntax.nodes import Operand, Reg
+from syncverify.frontends.ptx.isa.accesses import from_outside, passes_on, stays_in_registers
+from syncverify.frontends.ptx.syntax.nodes import Instr, Mem, Operand, Reg
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 from syncverify.frontends.ptx.syntax.types import kind, width
 
@@ -56,6 +56,65 @@ def _handed_on(flow: Flow, loop: Collection[int], made: Collection[str]) -> bool
             seen.add(v)
             work += [m for _, m in versions.merged(v)]
     return False
+
+
+def turns_that_decide(flow: Flow) -> int | None:
+    """A ``cas`` whose loop changes one word, where something is decided by more than that word behind it."""
+    for k, i in enumerate(flow.body):
+        if i.op != "atom" or "cas" not in i.mods or flow.block_of[k] not in flow.reached:
+            continue
+        loop = min((x for x in flow.loops if flow.block_of[k] in x), key=len, default=frozenset[int]())
+        if loop and changes_one_word(flow, k, loop) and decides_by_turns(flow, k, loop):
+            return k
+    return None
+
+
+def decides_by_turns(flow: Flow, k: int, loop: Collection[int]) -> bool:
+    """Whether something behind a loop around a ``cas`` is placed, or decided, by what its turns have made of
+    registers: by their number, say. What is found in the word may be anything, as what a load brings."""
+    versions = flow.versions
+    (head,) = (b for b in loop if all(flow.dominates(b, x) for x in loop))
+    inside = [j for b in sorted(loop) for j in range(flow.blocks[b].lo, flow.blocks[b].hi)]
+    carried = {versions.entering(name, head) for j in inside for name in results(flow.body[j])}
+    carried = {v for v in carried if versions.block[v] == head and versions.writer[v] < 0}
+
+    def whence(v: int) -> frozenset[tuple[bool, int]]:
+        return frozenset((b in loop, _copied(flow, m)) for b, m in versions.merged(v))
+
+    (asked,) = registers(flow.body[k].operands[2])
+    found = whence(_copied(flow, versions.read(asked, k)))  # what is asked for is found in the last turn
+    turned = {v for v in carried if whence(v) != found}
+    work = [
+        versions.read(name, j)
+        for j, i in enumerate(flow.body)
+        if flow.block_of[j] in flow.reached - {*loop}
+        for name in _deciding(i)
+    ]
+    ways = [(g.name, b.hi - 1) for n in loop if (g := flow.body[(b := flow.blocks[n]).hi - 1].guard)]
+    seen = set[int]()
+    while work:
+        v = work.pop()
+        if v in turned:
+            return True
+        if v in seen:
+            continue
+        seen.add(v)
+        w = versions.writer[v]
+        if w < 0:
+            work += [m for _, m in versions.merged(v)]
+            work += [versions.read(*way) for way in ways if versions.block[v] in loop]
+        elif not from_outside(flow.body[w]):
+            kept = () if flow.body[w].guard is None else (versions.name[v],)
+            work += [versions.read(name, w) for name in (*kept, *sources(flow.body[w]))]
+    return False
+
+
+def _deciding(i: Instr) -> set[str]:
+    """The registers that place what an instruction accesses, or decide something."""
+    if i.op == "selp" or i.op == "slct" or passes_on(i):
+        return {*sources(i)}
+    guard = () if i.guard is None else (i.guard.name,)
+    return {*guard, *(name for op in i.operands if isinstance(op, Mem) for name in registers(op))}
 
 
 def _expects_what_it_found(flow: Flow, k: int, loop: Collection[int]) -> bool:
@@ -124,4 +183,4 @@ def _of(flow: Flow, op: Operand, at: int) -> int:
     return _copied(flow, flow.versions.read(op.name, at)) if isinstance(op, Reg) else -1
 
 
-__all__ = ["changes_one_word"]
+__all__ = ["changes_one_word", "decides_by_turns", "turns_that_decide"]

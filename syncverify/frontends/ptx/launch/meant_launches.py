@@ -68,6 +68,22 @@ def asks_places(function: Function) -> bool:
     return any(_asks(function, axis) for axis in _AXES)
 
 
+def with_others(facts: PtxFacts, function: Function) -> PtxFacts | None:
+    """The facts with two clusters along the open axes of which a text reads the place, and one along others;
+    None where it reads none. A text that only asks which block is the first has others in mind."""
+    sizes = dict(zip(_AXES, facts.cluster or (1, 1, 1), strict=True))
+    read = {a for a in _AXES for i in function.body if any(_is(o, _PLACES, a) for o in i.operands)}
+    found = facts if read else None
+    for axis in _AXES:
+        if found is None or f"grid.{axis}" not in _open(facts):
+            continue
+        try:
+            found = found.bind({f"grid.{axis}": sizes[axis] * (_TWO if axis in read else 1)})
+        except InputError:
+            found = None
+    return found
+
+
 def meant_axes(function: Function) -> tuple[str, ...]:
     """The axes along which a text asks where a block is, or how many there are; ``x`` if there are none."""
     return tuple(a for a in _AXES if _asks(function, a)) or ("x",)
@@ -312,4 +328,5 @@ __all__ = [
     "meant_axes",
     "of_meant_axes",
     "unasked_counts",
+    "with_others",
 ]

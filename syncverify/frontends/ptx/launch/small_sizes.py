@@ -44,6 +44,21 @@ def small_sizes(facts: PtxFacts) -> Iterator[dict[str, int]]:
                 return
 
 
+def few_sizes(facts: PtxFacts, wanted: Iterable[str]) -> Iterator[dict[str, int]]:
+    """The first numbers for some sizes, small powers of two, and the last one of each, in the order of their
+    sum; for axes of the grid those from 2 on. Constraints on several of them are not asked."""
+    known = facts.constraints()
+
+    def of(name: str) -> list[int]:
+        allowed = _values(name, [c for c in known if names(c) == {name}], FURTHEST + 1)
+        allowed = [v for v in allowed if v > 1 or not name.startswith("grid.")]
+        return sorted({*allowed[:MOST_VALUES], *allowed[-1:], *{*POWERS}.intersection(allowed)})
+
+    values = {name: of(name) for name in wanted}
+    for choice in sorted(product(*values.values()), key=lambda c: (sum(c), c)):
+        yield dict(zip(values, choice, strict=True))
+
+
 def edge_sizes(facts: PtxFacts) -> Iterator[dict[str, int]]:
     """The smallest and the largest numbers of the sizes that the bytes of dynamic shared memory are made of,
     with the smallest of all others; none where the bytes are a number."""

@@ -10,7 +10,15 @@ import pytest
 
 from syncverify.checker.kernel.linear import Sum, Term, follows, num, var
 from syncverify.checker.prover.protocols import multipliers
-from syncverify.checker.prover.protocols.multipliers import absurd, entails, point_of, shown, solution, solved
+from syncverify.checker.prover.protocols.multipliers import (
+    Premises,
+    absurd,
+    entails,
+    point_of,
+    shown,
+    solution,
+    solved,
+)
 
 X, Y = var("x"), var("y")
 
@@ -140,3 +148,23 @@ def test_a_kept_point_meets_all_premises_that_were_asked_of() -> None:
             kept += 1
             assert multipliers.meets(multipliers.POINTS[0], premises)
     assert kept > 20
+
+
+def test_premises_with_more_are_asked_as_if_they_were_new() -> None:
+    """What is kept of a list of premises, and of one that it begins with, changes no answer."""
+    draw = random.Random(6)
+
+    def term() -> Term:
+        return Term({x: draw.choice((-2, -1, 1, 2)) for x in draw.sample("abcd", 2)}, draw.randint(-6, 6))
+
+    for _ in range(100):
+        some, goal, grown = [term() for _ in range(3)], term(), list[Sum | None]()
+        for _ in range(4):
+            some.append(term())
+            grown.append(absurd(Premises(some)))
+            fresh = shown(some, goal)
+            assert shown(Premises(some), goal) == fresh
+        multipliers._KEPT.clear()
+        multipliers._refuted.cache_clear()
+        multipliers.POINTS.clear()
+        assert [absurd(some[: k + 4]) for k in range(4)] == grown

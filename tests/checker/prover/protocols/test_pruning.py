@@ -19,7 +19,7 @@ from syncverify.checker.kernel.trees import (
     Tree,
     check,
 )
-from syncverify.checker.prover.protocols.pruning import pruned
+from syncverify.checker.prover.protocols.pruning import pruned, without
 from tests.checker.kernel.families import persistent
 
 X, Y, V = var("x"), var("y"), var("%1")
@@ -85,3 +85,10 @@ def test_a_wrong_sum_stays_wrong() -> None:
 def test_a_tile_keeps_its_name() -> None:
     tile = Tile("P", ZERO, ZERO, "%1", (by(), by(), by()), rising(leaf(0, 1)))
     assert pruned(tile, len(GIVEN)) == replace(tile, kid=leaf(0, 1))
+
+
+def test_a_case_that_does_without_its_constraint_is_all_of_a_split() -> None:
+    """The number of what the split adds, 2 here, is free again."""
+    assert without(leaf(0, 1), 2) == leaf(0, 1)
+    assert without(leaf(2, 1), 2) is None
+    assert without(rising(leaf(0, 3)), 2) == rising(leaf(0, 2))

@@ -9,11 +9,11 @@ import pytest
 from syncverify.base.diagnostics import Policy
 from syncverify.checker.kernel import protocol as k
 from syncverify.checker.kernel.accounting import account_kinds
-from syncverify.checker.kernel.linear import ZERO, Term, equal, num, var
+from syncverify.checker.kernel.linear import ZERO, Term, apply, equal, num, var
 from syncverify.checker.kernel.protocol import Kind, N, Op
 from syncverify.checker.prover.protocols import NotFoundError, prove
 from syncverify.checker.prover.protocols.prove import MANY, _Searches, relaxed
-from syncverify.checker.prover.protocols.sizes import samples
+from syncverify.checker.prover.protocols.sizes import MOST_SOLUTIONS, Plan, holds, prefix, samples
 from syncverify.model.proxies import Access
 
 ROWS = var("rows")
@@ -86,3 +86,18 @@ def test_depths_that_are_kept_are_not_relaxed() -> None:
 def test_a_load_that_is_missing_or_comes_twice_has_no_proof(prologue: int) -> None:
     with pytest.raises(NotFoundError):
         prove(ahead(prologue), Policy.PRACTICAL)
+
+
+@pytest.mark.parametrize("steps", [3, 9])
+def test_a_plan_gives_counters_the_first_numbers_that_meet_its_constraints(steps: int) -> None:
+    """As trying all numbers in turn does."""
+    e = {"T": 4, "P": prefix([1, 2, 0, 3])}
+    u, n, j = var("u"), var("n"), var("j")
+    given = [*equal(j * 2, n + u), n - apply("P", u), apply("P", u + 1) + 2 - n, var("T") - u - 1]
+    plan = Plan.of(given, ("j", "u", "n"))
+    numbers = ({"j": a, "u": b, "n": c} for a in range(steps) for b in range(5) for c in range(steps))
+    every = [x for x in numbers if holds(given, {**e, **x})]
+    found = plan.solutions(e, 4, steps)
+    assert [{v: x[v] for v in ("j", "u", "n")} for x in found] == every[: MOST_SOLUTIONS + 1]
+    assert all(x["u'"] == 0 == x["n'"] and x["T"] == 4 for x in found)
+    assert plan.still == () and len(every) > steps // 3

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from itertools import product
+from random import Random
 
 import pytest
 
+from syncverify.frontends.ptx.analysis import strided_stores
 from syncverify.frontends.ptx.analysis.strided_stores import as_large_as_stores_allow
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.parser import parse
@@ -85,3 +87,28 @@ def test_one_word_too_far_fills_nothing() -> None:
     assert _said((256, 1), 4, 0, (0,), 1024)
     assert not _said((128, 1), 4, 0, (4,), 1024)
     assert not _said((256, 1), 4, 0, (4,), 1028)
+
+
+def _differs(seed: int) -> bool:
+    """Whether the rule and the places of each thread say different things of drawn stores."""
+    draw = Random(seed)
+    block = draw.choice([(4, 2), (2, 4), (4, 4), (8, 1), (1, 8), (2, 2), (3, 2), (6, 1)])
+    x, y = 4 * draw.choice([1, 1, 1, 0, 2, block[1], 3]), 4 * draw.choice([block[0], block[0] + 1, 1, 0, 5])
+    rows = 4 * draw.choice([block[0] * block[1], (block[0] + 1) * block[1], draw.randrange(1, 24)])
+    places = tuple(rows * n for n in range(draw.choice([1, 1, 2, 3, 4])))
+    full = 4 * block[0] * block[1] * len(places)
+    size = draw.choice([full, rows * len(places), full + 4 * draw.randrange(1, 9), 2 * full, 2 * full - 4])
+    return _said(block, x, y, places, size) is not _expected(block, x, y, places, size)
+
+
+@pytest.mark.parametrize(
+    ("first", "last"), [(0, 150), pytest.param(150, 3_000, marks=pytest.mark.slow)], ids=("some", "more")
+)
+def test_drawn_stores_beside_the_places_of_each_thread(first: int, last: int) -> None:
+    assert [seed for seed in range(first, last) if _differs(seed)] == []
+
+
+def test_a_mistake_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stores fill an array wherever they go."""
+    monkeypatch.setattr(strided_stores, "_fill", lambda *_: True)
+    assert any(map(_differs, range(30)))

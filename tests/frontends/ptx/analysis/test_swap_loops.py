@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import product
+from random import Random
 
 import pytest
 
 import syncverify
 from syncverify import Verdict
-from syncverify.frontends.ptx.analysis.swap_loops import changes_one_word
+from syncverify.frontends.ptx.analysis.swap_loops import changes_one_word, turns_that_decide
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.parser import parse
 
@@ -113,6 +114,56 @@ _LOOPS = [
 @pytest.mark.parametrize(("right", "lines"), _LOOPS)
 def test_loops(right: bool, lines: str) -> None:
     assert _taken(lines) is right
+
+
+#: Steps of a turn, and behind the loop, by text and by arithmetic; registers 10 to 13, 5 asked, 7 found.
+_STEPS: list[tuple[str, Callable[[dict[int, int]], tuple[int, int]]]] = [
+    ("add.u32 %r10, %r10, 1;", lambda r: (10, r[10] + 1)),
+    ("xor.b32 %r11, %r10, 3;", lambda r: (11, r[10] ^ 3)),
+    ("add.u32 %r12, %r11, %r12;", lambda r: (12, r[11] + r[12])),
+    ("mov.u32 %r11, %r5;", lambda r: (11, r[5])),
+    ("mov.u32 %r10, 2;", lambda r: (10, 2)),
+    ("mov.u32 %r13, %r12;", lambda r: (13, r[12])),
+    ("setp.gt.u32 %p4, %r10, 1; selp.b32 %r13, 4, 8, %p4;", lambda r: (13, 4 if r[10] > 1 else 8)),
+    ("setp.gt.u32 %p5, %r12, 2; @%p5 mov.u32 %r11, 7;", lambda r: (11, 7 if r[12] > 2 else r[11])),
+    ("mov.u32 %r12, %r7;", lambda r: (12, r[7])),
+]
+
+
+def _run(inside: list[int], behind: list[int], failed: list[int], at: int) -> int:
+    """What a register holds behind a loop that finds some words in vain, and then what it asks for."""
+    r = {10: 0, 11: 1, 12: 0, 13: 0, 5: failed[0], 7: 0}
+    for found in [*failed[1:], failed[-1]]:
+        for n in inside:
+            to, value = _STEPS[n][1](r)
+            r[to] = value & 0xFFFFFFFF
+        r[7], r[5] = found, found
+    for n in behind:
+        to, value = _STEPS[n][1](r)
+        r[to] = value & 0xFFFFFFFF
+    return r[at]
+
+
+def _decided(seed: int) -> tuple[bool, bool]:
+    """Of a drawn loop: whether its turns are said to place the store behind it; and whether they do."""
+    draw = Random(seed)
+    inside, behind = ([draw.randrange(len(_STEPS)) for _ in range(draw.randint(0, 4))] for _ in range(2))
+    at = draw.choice([10, 11, 12, 13])
+    steps, after = ("".join(_STEPS[n][0] for n in part) for part in (inside, behind))
+    lines = (f"mov.u32 %r7, 0; mov.u32 %r10, 0; mov.u32 %r11, 1; mov.u32 %r12, 0; mov.u32 %r13, 0;"
+             f" L: {steps} add.u32 %r6, %r5, 1; {_CAS} setp.ne.s32 %p1, %r5, %r7; mov.b32 %r5, %r7;"
+             f" @%p1 bra L; {after} mul.wide.u32 %x4, %r{at}, 4; add.u64 %x4, %x1, %x4;"
+             " st.global.u32 [%x4], 1;")  # fmt: skip
+    said = turns_that_decide(Flow(parse(_KERNEL.format(lines=lines)).entries[0])) is not None
+    # the same word is found last, by ways of more or fewer turns
+    ways = [[3], [5, 3], [9, 5, 3], [3, 5, 9, 3]]
+    return said, len({_run(inside, behind, way, at) for way in ways}) > 1
+
+
+def test_what_turns_place_is_said() -> None:
+    drawn = [_decided(seed) for seed in range(300)]
+    assert [n for n, (said, does) in enumerate(drawn) if does and not said] == []
+    assert sum(does for _, does in drawn) > 30 and sum(not said for said, _ in drawn) > 60
 
 
 _FACTS = {"block": [64], "grid": [2], "params": {"0": "ptr", "1": "ptr"}}
