@@ -15,19 +15,19 @@ from syncverify.base.diagnostics import Policy, ScopeKind, Verdict
 from syncverify.base.reason import Cause, caused
 from syncverify.base.source import InputError
 from syncverify.checker.induction import claims_text
-from syncverify.checker.induction.program import Begun, begun, parameters, protocol_by
-from syncverify.checker.induction.quotients import Product, Quotient
+from syncverify.checker.induction.program import parameters, protocol_by
+from syncverify.checker.induction.quotients import Product, Quotient, with_size
 from syncverify.checker.induction.stepping import NotReadError
 from syncverify.checker.kernel.accept import Rejected, accept
 from syncverify.checker.kernel.proof import FORMAT, VERSION, UnreadableError, read
-from syncverify.checker.open_launches import OpenLaunches
+from syncverify.checker.open_launches import OpenLaunches, starts, symbols
 from syncverify.checker.outcome import Outcome
 from syncverify.driver.posed import Found, Posed
 from syncverify.driver.rechecked import INDUCTION, Met, Rechecked, entries, given_values
 from syncverify.driver.shared_lists import expanded
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.model.events import System
-from syncverify.symbolic.context import NotConcrete
+from syncverify.symbolic.context import NotConcrete, SymbolicContext
 from syncverify.symbolic.inequalities import negated
 from syncverify.symbolic.path_condition import PathCondition
 
@@ -169,22 +169,24 @@ class Follower:
         return Found()
 
     def problem(self, launches: OpenLaunches) -> None:
-        try:
-            self.follow(begun(launches))
-        except NotConcrete as e:
-            raise RejectedError(f"{self.where}.problems[{self.taken}]", str(e)) from None
-
-    def follow(self, of: Begun) -> None:
-        """Follows the proof of the next problem."""
         at = f"{self.where}.problems[{self.taken}]"
         if self.taken >= len(self.problems):
             raise RejectedError(self.where, "some sizes are left out")
         cases = listed(self.problems[self.taken], at)
         self.taken += 1
-        if len(of.every) != len(cases) or not cases:
-            raise RejectedError(at, f"{len(cases)} systems, and the launch has {len(of.every)}")
-        for i, ((path, system), case) in enumerate(zip(of.every, cases, strict=True)):
-            self.case(_One(of, system, f"{at}[{i}]"), path, case)
+        space = SymbolicContext(may_havoc=False)
+        try:
+            every = [
+                (path, system)
+                for path, systems in starts(launches, space, symbols(launches, space))
+                for system in systems
+            ]
+        except NotConcrete as e:
+            raise RejectedError(at, str(e)) from None
+        if len(every) != len(cases) or not every:
+            raise RejectedError(at, f"{len(cases)} systems, and the launch has {len(every)}")
+        for i, ((path, system), case) in enumerate(zip(every, cases, strict=True)):
+            self.case(_One(space, system, f"{at}[{i}]"), path, case)
             self.met.add("systems")
 
     def case(self, one: _One, path: PathCondition, data: Any) -> None:
@@ -208,11 +210,11 @@ class Follower:
         def refused(why: object) -> NoReturn:
             raise RejectedError(one.where, str(why)) from None
 
-        one.of.space.path = path
+        one.space.path = path
         try:
             given = self.whole(proof, one.where)
             claims = claims_text.read(claimed)
-            protocol = protocol_by(one.of, path, one.system, claims, self.policy)
+            protocol = protocol_by(one.space, path.fork(), one.system, claims, self.policy)
             answer = accept(protocol, read(given), self.policy)
         except (NotReadError, NotConcrete) as e:
             refused(f"it is not read as a protocol with these claims: {e}")
@@ -256,7 +258,7 @@ def _apart(trees: dict[str, Any], where: str) -> dict[str, Any]:
 class _One:
     """A system, and where its proof stands in the certificate."""
 
-    of: Begun
+    space: SymbolicContext
     system: Any
     where: str
 
@@ -268,26 +270,27 @@ class _One:
 
     def with_size(self, path: PathCondition, size: Quotient | Product) -> PathCondition:
         """The path with a name for a quotient or product of sizes."""
+        names = parameters(self.space, path)
         try:
-            return self.of.with_size(path, size)
+            return with_size(self.space, path, names, size)
         except NotReadError as e:
             raise RejectedError(self.where, str(e)) from None
 
     def sides(self, path: PathCondition, c: Any, parts: list[Any]) -> list[PathCondition]:
         """The paths on which a sum over sizes is at least 0, and below."""
-        space = self.of.space
-        space.path = path
-        atoms = {name: a for a, name in parameters(space, path).items()}
+        self.space.path = path
+        atoms = {name: a for a, name in parameters(self.space, path).items()}
         total: Any = number(c, self.where)
         for part in parts:
             name, k = listed(part, self.where)
             if name not in atoms:
                 raise RejectedError(self.where, f"{name!r} is no size")
-            total = total + space.term(0, ((atoms[name], 1),)) * number(k, self.where)
+            total = total + self.space.term(0, ((atoms[name], 1),)) * number(k, self.where)
         out = []
-        const, terms = space.of(total)
+        const, terms = self.space.of(total)
         for sum_ in ((const, terms), (-const - 1, negated(terms))):
-            space.path = side = path.fork()
+            side = path.fork()
+            self.space.path = side
             side.assume_branch(*sum_)
             out.append(side)
         return out

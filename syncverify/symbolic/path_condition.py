@@ -78,11 +78,6 @@ class PathCondition:
         p.registers_outdated, p.dead, p.products = self.registers_outdated, self.dead, set(self.products)
         return p
 
-    def content(self) -> tuple[Any, ...]:
-        """All that is known; equal for paths of one space that know the same."""
-        some = (self.low, self.high, self.inequalities, self.defs, self.memo, self.sizes)
-        return self.dead, frozenset(self.products), *(frozenset(x.items()) for x in some)
-
     # ------------------------------------------------------------ what is known
 
     def interval(self, a: int) -> tuple[int | None, int | None]:

@@ -10,7 +10,7 @@ from typing import Any
 from syncverify.base.diagnostics import Policy
 from syncverify.checker.induction.assemble import Assembly, Part
 from syncverify.checker.induction.claims import Claim
-from syncverify.checker.induction.quotients import Product, Quotient, content, derived, with_size
+from syncverify.checker.induction.quotients import content, derived
 from syncverify.checker.induction.read import (
     OWN,
     FallsError,
@@ -21,13 +21,11 @@ from syncverify.checker.induction.read import (
     Text,
     TilesText,
     UnfollowedError,
-    valued,
 )
 from syncverify.checker.induction.stepping import NotReadError
 from syncverify.checker.induction.strides import TURNS, Turns
 from syncverify.checker.kernel.linear import Apply, Term, apply, num, var
 from syncverify.checker.kernel.protocol import Protocol, U
-from syncverify.checker.open_launches import OpenLaunches, starts, symbols
 from syncverify.model.events import LaneSplit
 from syncverify.symbolic.context import SymbolicContext
 from syncverify.symbolic.path_condition import PathCondition
@@ -87,53 +85,6 @@ def facts(root: PathCondition, names: dict[int, str], used: set[str]) -> tuple[T
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """What was read of an agent of a system by a claim, with these names of sizes and ``turns`` behind it.
-
-    ``apart``, ``elsewhere``: of its reader.
-    """
-
-    text: Text
-    apart: set[int]
-    elsewhere: set[int]
-    system: Any
-    claim: Claim
-    names: dict[int, str]
-    turns: dict[tuple[Term, Term], str]
-
-
-@dataclass(slots=True)
-class Begun:
-    """The systems of a problem where they start, each with its path, and what was read of them.
-
-    Who searches for claims asks here for what is read, as the kernel does. So the kernel does not read again.
-    """
-
-    space: SymbolicContext
-    every: list[tuple[PathCondition, Any]]
-    known: dict[Any, list[Read]] = field(default_factory=dict)
-    sized: dict[Any, PathCondition] = field(default_factory=dict)
-
-    def start(self, path: PathCondition, policy: Policy, naming: bool = False) -> Start:
-        names = parameters(self.space, path)
-        return Start(self.space, path.fork(), names, policy, naming, Turns(), self.known, path.content())
-
-    def with_size(self, path: PathCondition, size: Quotient | Product) -> PathCondition:
-        """The path with a name for a quotient or product of sizes: the same one, whoever asks."""
-        key = (path.content(), size)
-        if key not in self.sized:
-            self.sized[key] = with_size(self.space, path, parameters(self.space, path), size)
-        return self.sized[key].fork()
-
-
-def begun(launches: OpenLaunches) -> Begun:
-    """The systems that start on each path that the facts leave. Raises NotConcrete, InputError."""
-    space = SymbolicContext(may_havoc=False)
-    found = starts(launches, space, symbols(launches, space))
-    return Begun(space, [(path, system) for path, systems in found for system in systems])
-
-
-@dataclass(frozen=True, slots=True)
 class Start:
     """Where all agents of a system start. ``names``: of the sizes there; ``naming``: of quotients, too."""
 
@@ -143,33 +94,25 @@ class Start:
     policy: Policy
     naming: bool = False
     turns: Turns = field(default_factory=Turns)
-    known: dict[Any, list[Read]] = field(default_factory=dict)  # what was read, of starts of one space
-    at: Any = None  # what was known at the start
 
     def holds(self, t: Term) -> bool | None:
         """Whether a sum of sizes is at least 0 at the start."""
+        back = {name: a for a, name in self.names.items()}
+        total: Any = t.const
+        for x, k in t.parts.items():
+            total = total + self.space.term(0, ((back[str(x)], 1),)) * k
         self.space.path = self.root
-        x = self.space.of(valued(self.space, self.names, t))
-        return self.root.decide(*self.root.resolve(*x))
+        return self.root.decide(*self.root.resolve(*self.space.of(total)))
 
-    def text(self, system: Any, i: int, claim: Claim) -> Text:
-        found = self.read(system, i, claim)
-        if found.elsewhere:
-            raise NotReadError("a loop ends elsewhere than is claimed")
-        return found.text
+    def agent(self, system: Any, i: int) -> Any:
+        self.space.path = self.root
+        return system.agent(i)
 
-    def read(self, system: Any, i: int, claim: Claim) -> Read:
-        """What an agent does by a claim. It is read once where all that it depends on is the same."""
-        before = tuple(self.turns.names.items())
-        some = self.known.setdefault((self.at, id(system), i, self.space.counts_turns, before), [])
-        for x in some:
-            if x.claim == claim and x.names.items() <= self.names.items():
-                self.turns.names.update(x.turns)
-                return x
+    def read(self, system: Any, i: int, claim: Claim) -> Text:
         reader, text = self.reader(system, i, claim)
-        turns = dict(self.turns.names)
-        some.append(Read(text, reader.apart, reader.elsewhere, system, claim, dict(self.names), turns))
-        return some[-1]
+        if reader.elsewhere:
+            raise NotReadError("a loop ends elsewhere than is claimed")
+        return text
 
     def reader(self, system: Any, i: int, claim: Claim) -> tuple[Reader, Text]:
         """The reader of an agent, and what it reads.
@@ -181,8 +124,7 @@ class Start:
         falling = set[str]()
         firsts: dict[int, int] = {}
         while True:
-            self.space.path = self.root
-            agent = system.agent(i)
+            agent = self.agent(system, i)
             reader = Reader(
                 self.space, self.root, claim, names=self.names, turns=self.turns, naming=self.naming,
                 unfollowed=set(unfollowed), falling=set(falling), firsts=dict(firsts),
@@ -205,9 +147,11 @@ class Claimed:
     splits: tuple[tuple[int, tuple[int, ...]], ...] = ()
 
 
-def protocol_by(begun: Begun, root: PathCondition, system: Any, claimed: Claimed, policy: Policy) -> Protocol:
+def protocol_by(
+    space: SymbolicContext, root: PathCondition, system: Any, claimed: Claimed, policy: Policy
+) -> Protocol:
     """The protocol of a system by such claims; NotReadError where they do not hold."""
-    start, space = begun.start(root, policy), begun.space
+    start = Start(space, root, parameters(space, root), policy)
     space.counts_turns = all(h.stride == 1 for c in claimed.claims for h in c.headers)
     for cls, parts in claimed.splits:
         space.path = root
@@ -215,7 +159,7 @@ def protocol_by(begun: Begun, root: PathCondition, system: Any, claimed: Claimed
     if len(claimed.claims) != len(system.info.classes):
         raise NotReadError(f"claims of {len(claimed.claims)} classes of {len(system.info.classes)}")
     try:
-        found = [(c, start.text(system, i, c)) for i, c in enumerate(claimed.claims)]
+        found = [(c, start.read(system, i, c)) for i, c in enumerate(claimed.claims)]
     except LaneSplit as split:
         raise NotReadError(f"lanes of class {split.cls} part") from None
     return assembled(start, system, found)

@@ -349,7 +349,7 @@ BACKED: dict[str, Backed] = {
         "the number is the count of a ring, which is no number of arrivals then"
     ),
     "program.protocol_by: claims of {} classes of {}": _backed("classes and claims are taken in pairs"),
-    "program.text: a loop ends elsewhere than is claimed": _backed("it is read by what it asks itself"),
+    "program.read: a loop ends elsewhere than is claimed": _backed("it is read by what it asks itself"),
     "program.protocol_by: lanes of class {} part": _backed("nothing was read"),
     "program._parted: lanes in two parts of a class": _backed("the kernel: a thread is in two roles"),
     "quotients.unnamed: Product((x, y))": _backed("then it is no number of the launch"),

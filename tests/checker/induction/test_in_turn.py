@@ -13,15 +13,17 @@ import pytest
 from syncverify.base.diagnostics import Policy, Verdict
 from syncverify.checker.induction.claims import Claim, Form, Header
 from syncverify.checker.induction.claims_text import read as read_claims
-from syncverify.checker.induction.program import Claimed, begun, protocol_by
+from syncverify.checker.induction.program import Claimed, protocol_by
 from syncverify.checker.induction.stepping import NotReadError
 from syncverify.checker.kernel.protocol import Protocol, Tiles, places
+from syncverify.checker.open_launches import starts, symbols
 from syncverify.checker.prover.parametric.concrete_checks import Problem
 from syncverify.checker.prover.parametric.strategy import problem_of
 from syncverify.checker.prover.protocols.written import claims as write
 from syncverify.checker.prover.rings.by_induction import leaves, readings
 from syncverify.driver.ir import check_kernel
 from syncverify.ir.text.parser import parse
+from syncverify.symbolic.context import SymbolicContext
 from tests.checker.induction.acceptance import of_text
 from tests.checker.induction.in_turn import (
     AHEAD,
@@ -51,13 +53,13 @@ def _found(text: str) -> tuple[Problem, Claimed]:
 def _read_by(change: Callable[[Claim], Claim], text: str = BARE) -> Protocol:
     """What is read by claims that are changed; of tiles of one step where that is a case."""
     problem, claimed = _found(text)
-    of = begun(problem)
-    ((path, system),) = of.every
+    space = SymbolicContext(may_havoc=False)
+    ((path, (system,)),) = starts(problem, space, symbols(problem, space))
     if text != BARE:
-        of.space.path = path
-        path.assume_branch(*of.space.of(1 - path.sizes["N"]))
+        space.path = path
+        path.assume_branch(*space.of(1 - path.sizes["N"]))
     changed = replace(claimed, claims=tuple(map(change, claimed.claims)))
-    return protocol_by(of, path, system, changed, Policy.PRACTICAL)
+    return protocol_by(space, path, system, changed, Policy.PRACTICAL)
 
 
 def _protocol(text: str) -> Protocol:
@@ -238,11 +240,11 @@ def test_a_claimed_end_is_asked_for() -> None:
     ((header,),) = (c.headers for c in claimed.claims)
     assert header.trip == Form(0, (("$N", 1),))
     for end in (header, *(replace(header, trip=Form(more, (("$N", 1),))) for more in (1, -1))):
-        of = begun(problem)
-        ((path, system),) = of.every
+        space = SymbolicContext(may_havoc=False)
+        ((path, (system,)),) = starts(problem, space, symbols(problem, space))
         changed = replace(claimed, claims=(replace(claimed.claims[0], headers=(end,)),))
         with nullcontext() if end is header else pytest.raises(NotReadError, match="ends elsewhere"):
-            protocol_by(of, path, system, changed, Policy.PRACTICAL)
+            protocol_by(space, path, system, changed, Policy.PRACTICAL)
 
 
 def test_certificates_keep_turns() -> None:

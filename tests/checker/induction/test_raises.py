@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from syncverify.base.diagnostics import Policy, Verdict
-from syncverify.checker.induction.program import Claimed, begun, parameters, protocol_by
+from syncverify.checker.induction.program import Claimed, parameters, protocol_by
 from syncverify.checker.induction.quotients import with_quotient
 from syncverify.checker.induction.stepping import NotReadError
 from syncverify.checker.kernel.proof import Proof
-from syncverify.checker.open_launches import starts, symbols
+from syncverify.checker.open_launches import symbols
 from syncverify.checker.prover.parametric.concrete_checks import Problem
 from syncverify.checker.prover.parametric.strategy import problem_of
 from syncverify.checker.prover.protocols import prove, registers
-from syncverify.checker.prover.rings.by_induction import leaves, readings
+from syncverify.checker.prover.rings.by_induction import leaves, readings, starts
 from syncverify.ir.text.parser import parse
 from syncverify.symbolic.context import SymbolicContext
 from tests.checker.induction.acceptance import Answer, refuted
@@ -90,10 +90,10 @@ def by_claims(text: str, change: Callable[[Claimed], Claimed]) -> list[Proof]:
     (kernel,) = parse(text, "wrong.syncir")
     problem = problem_of(kernel, {}, lambda _: Verdict.UNKNOWN)
     found = [x.claimed for case in readings(problem) for x in leaves(case)]
-    of = begun(problem)
+    space = SymbolicContext(may_havoc=False)
+    ((path, systems),) = starts(problem, space, symbols(problem, space))
     read = (
-        protocol_by(of, path, system, change(c), Policy.PRACTICAL)
-        for (path, system), c in zip(of.every, found, strict=True)
+        protocol_by(space, path, s, change(c), Policy.PRACTICAL) for s, c in zip(systems, found, strict=True)
     )
     return [prove(p, Policy.PRACTICAL, seeds=(1,)).proof for p in read]
 

@@ -11,9 +11,9 @@ import pytest
 
 from syncverify.base.diagnostics import Policy, Verdict
 from syncverify.checker.induction.claims import Claim, Form
-from syncverify.checker.induction.program import begun
 from syncverify.checker.induction.stepping import NotReadError
 from syncverify.checker.kernel.protocol import Kind, Loop, Protocol, Tiles, places
+from syncverify.checker.open_launches import symbols
 from syncverify.checker.prover.parametric.concrete_checks import Problem
 from syncverify.checker.prover.parametric.strategy import problem_of
 from syncverify.checker.prover.protocols.readings import protocol_of
@@ -22,6 +22,7 @@ from syncverify.checker.prover.rings.by_induction import (
     NotFoundError,
     by_induction,
     protocols,
+    starts,
 )
 from syncverify.ir.text.parser import parse
 from syncverify.model.events import ThreadClass
@@ -211,11 +212,12 @@ def test_a_wrong_claim_is_refused_or_makes_no_difference() -> None:
     (right,) = protocols(problem)
     refused = 0
     for seed in range(40):
-        of, again = begun(problem), begun(problem)
-        ((path, system),), ((start, twin),) = of.every, again.every
-        claims = Changed(Sampler(again.space, start, twin, problem.sizes.keys()), random.Random(seed))
+        space, other = SymbolicContext(), SymbolicContext()
+        ((path, (system,)),) = starts(problem, space, symbols(problem, space))
+        ((start, (twin,)),) = starts(problem, other, symbols(problem, other))
+        claims = Changed(Sampler(other, start, twin, problem.sizes.keys()), random.Random(seed))
         try:
-            found = protocol_of(of, path, system, claims).protocol
+            found = protocol_of(space, path, system, claims).protocol
         except (NotReadError, NotConcrete):
             refused += 1
             continue

@@ -12,7 +12,7 @@ from typing import Protocol as Interface
 
 from syncverify.base.diagnostics import Policy
 from syncverify.checker.induction.claims import Claim, Form, Header
-from syncverify.checker.induction.program import Begun, Claimed, Start, assembled, cleaned
+from syncverify.checker.induction.program import Claimed, Start, assembled, cleaned, parameters
 from syncverify.checker.induction.read import OtherFormsError, Text
 from syncverify.checker.induction.stepping import NotReadError, SizeCaseError
 from syncverify.checker.kernel.protocol import Protocol
@@ -68,7 +68,7 @@ class Reading:
 
 
 def protocol_of(
-    begun: Begun,
+    space: SymbolicContext,
     root: PathCondition,
     system: Any,
     claims: Claims,
@@ -77,7 +77,7 @@ def protocol_of(
     """The protocol of one system on one path; NotReadError with the reason where it is none, UnnamedSizeError
     for a quotient of sizes that has no name, if claims may have more of them.
     """
-    start, space = begun.start(root, policy, claims.naming), begun.space
+    start = Start(space, root, parameters(space, root), policy, claims.naming)
     claims.ready(space, root, start.names, 1)
     splits: list[tuple[int, tuple[int, ...]]] = []
     known: dict[ThreadClass, Claim] = {}
@@ -127,9 +127,9 @@ def _claimed(
     def take(i: int, claim: Claim) -> None:
         if start.space.counts_turns and takes_turns(claim):
             raise _InTurnError
-        read = start.read(system, i, claim)
-        by_class[i] = (claim, read.text)
-        apart[i], elsewhere[i] = read.apart, read.elsewhere
+        reader, text = start.reader(system, i, claim)
+        by_class[i] = (claim, text)
+        apart[i], elsewhere[i] = reader.apart, reader.elsewhere
 
     # what sizes decide is asked by some warp of each group, so that these come first
     for i, cls in sorted(enumerate(system.info.classes), key=lambda x: x[1].warp % WARPGROUP != 0):
@@ -164,7 +164,7 @@ def _claimed(
         if everywhere & {h.place for h in claim.headers if h.late} - apart[i]:
             headers = tuple(replace(h, apart=h.place in everywhere and h.late) for h in claim.headers)
             claim = replace(claim, headers=headers)
-            found[i] = (claim, start.text(system, i, claim))
+            found[i] = (claim, start.read(system, i, claim))
     return found
 
 

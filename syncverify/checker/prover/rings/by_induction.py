@@ -10,14 +10,15 @@ from typing import Any
 from syncverify.base.diagnostics import Policy
 from syncverify.base.source import InputError
 from syncverify.checker.induction.claims import Claim
-from syncverify.checker.induction.program import Begun, begun, parameters
-from syncverify.checker.induction.quotients import Product, Quotient, UnnamedSizeError
+from syncverify.checker.induction.program import parameters
+from syncverify.checker.induction.quotients import Product, Quotient, UnnamedSizeError, with_size
 from syncverify.checker.induction.stepping import NotReadError, SizeCaseError
 from syncverify.checker.kernel.accept import Accepted, accept
 from syncverify.checker.kernel.hops import MEETINGS
 from syncverify.checker.kernel.linear import RejectedError
 from syncverify.checker.kernel.proof import Proof
 from syncverify.checker.kernel.protocol import Protocol
+from syncverify.checker.open_launches import starts, symbols
 from syncverify.checker.prover.parametric.concrete_checks import Problem
 from syncverify.checker.prover.protocols import NotFoundError, prove
 from syncverify.checker.prover.protocols.prove import Proved, carried, waits_for_phases
@@ -25,7 +26,7 @@ from syncverify.checker.prover.protocols.readings import Reading, protocol_of
 from syncverify.checker.prover.protocols.registers import Sampler
 from syncverify.checker.prover.protocols.words import invariants
 from syncverify.model.events import ThreadClass
-from syncverify.symbolic.context import NotConcrete
+from syncverify.symbolic.context import NotConcrete, SymbolicContext
 from syncverify.symbolic.inequalities import Parts, negated
 from syncverify.symbolic.path_condition import PathCondition
 
@@ -112,23 +113,20 @@ def leaves(cases: Cases | None) -> Iterator[Any]:
         yield cases
 
 
-def readings(
-    problem: Problem, policy: Policy = Policy.PRACTICAL, known: list[Begun] | None = None
-) -> list[Cases]:
-    """What is read of each system of every launch. NotReadError with the reason where it is no protocol.
-
-    ``known``: takes where the systems start, with what the kernel has read of them.
-    """
+def readings(problem: Problem, policy: Policy = Policy.PRACTICAL) -> list[Cases]:
+    """What is read of each system of every launch. NotReadError with the reason where it is no protocol."""
+    space, other = (SymbolicContext(may_havoc=False) for _ in range(2))
     out: list[Cases] = []
     try:
-        of, again = begun(problem), begun(problem)
-        if known is not None:
-            known.append(of)
-        for (path, system), (start, twin) in zip(of.every, again.every, strict=True):
-            claims = partial(Sampler, again.space, start, twin, problem.sizes.keys())
-            found = _System(of, system, claims, policy).cases(path.fork())
-            assert found is not None
-            out.append(found)
+        begun = starts(problem, space, symbols(problem, space))
+        again = starts(problem, other, symbols(problem, other))
+        for (path, systems), (start, twins) in zip(begun, again, strict=True):
+            for system, twin in zip(systems, twins, strict=True):
+                claims = partial(Sampler, other, start, twin, problem.sizes.keys())
+                one = _System(space, system, claims, policy)
+                found = one.cases(path)
+                assert found is not None
+                out.append(found)
     except (NotConcrete, InputError) as e:
         raise NotReadError(str(e)) from None
     if not out:
@@ -140,7 +138,7 @@ def readings(
 class _System:
     """One system, and how its agents' claims are found."""
 
-    of: Begun
+    space: SymbolicContext
     system: Any
     sampler: Callable[[], Sampler]
     policy: Policy
@@ -155,13 +153,13 @@ class _System:
         self.many += 1
         if self.many > 2 * MOST_CASES:
             raise NotReadError("too many cases of the sizes")
-        self.of.space.path = path
-        names = parameters(self.of.space, path)
+        self.space.path = path
+        names = parameters(self.space, path)
         try:
             claims = self.sampler()
             claims.naming = self.quotients < MOST_QUOTIENTS
             claims.before = self.known
-            found = protocol_of(self.of, path.fork(), self.system, claims, self.policy)
+            found = protocol_of(self.space, path.fork(), self.system, claims, self.policy)
             asked = met_by_sizes(found.protocol, names)
             if asked is not None:
                 raise SizeCaseError(*asked)
@@ -169,12 +167,13 @@ class _System:
         except UnnamedSizeError as q:
             self.quotients += 1
             self.many -= 1
-            return NamedCases(q.size, self.cases(self.of.with_size(path, q.size)))
+            named_path = with_size(self.space, path, names, q.size)
+            return NamedCases(q.size, self.cases(named_path))
         except SizeCaseError as e:
             sides = []
             for c, parts in ((e.c, e.parts), (-e.c - 1, negated(e.parts))):
                 case = path.fork()
-                self.of.space.path = case
+                self.space.path = case
                 case.assume_branch(c, parts)
                 sides.append(case)
             named = tuple((names[a], k) for a, k in e.parts)
@@ -220,8 +219,8 @@ def by_induction(problem: Problem, policy: Policy) -> list[Shown]:
     return [x for i, x in enumerate(found) if x.protocol not in [y.protocol for y in found[:i]]]
 
 
-def shown_cases(problem: Problem, policy: Policy, begun_at: list[Begun] | None = None) -> list[Cases]:
-    """The same, by systems and cases of the sizes. ``begun_at``: as of ``readings``."""
+def shown_cases(problem: Problem, policy: Policy) -> list[Cases]:
+    """The same, by systems and cases of the sizes."""
     known: list[tuple[Protocol, Proved]] = []
 
     def proved(p: Protocol) -> Proved:
@@ -241,7 +240,7 @@ def shown_cases(problem: Problem, policy: Policy, begun_at: list[Begun] | None =
         found = proved(x.protocol)
         return Shown(x, found.proof, found.accepted)
 
-    return [y for x in readings(problem, policy, begun_at) for y in (shown(x),) if y is not None]
+    return [y for x in readings(problem, policy) for y in (shown(x),) if y is not None]
 
 
 __all__ = [
@@ -256,4 +255,5 @@ __all__ = [
     "holds_strictly",
     "protocols",
     "shown_cases",
+    "starts",
 ]
