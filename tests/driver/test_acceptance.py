@@ -15,7 +15,7 @@ from syncverify.checker.outcome import Outcome
 from syncverify.checker.prover.parametric import strategy
 from syncverify.checker.prover.rings import by_induction, prove_cases
 from syncverify.cli.main import run
-from syncverify.driver import acceptance, by_kernel, files, ptx_advice
+from syncverify.driver import acceptance, by_kernel, files, ptx_advice, ptx_check
 from syncverify.driver.acceptance import KernelFirst, asked, asked_after
 from syncverify.driver.certificates import RejectedError, dumps, protocols, resealed
 from syncverify.driver.verdicts import run_system
@@ -226,7 +226,7 @@ def _asked_with(monkeypatch: pytest.MonkeyPatch, **judges: Any) -> None:
 
 def _narrowed(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     """A search for which sizes are at most 0: it changes what it is given, before it looks for a proof."""
-    starts, shown_cases = by_induction.starts, acceptance.shown_cases
+    starts, shown_cases = by_induction.starts, by_induction.shown_cases
 
     def changed_starts(launches: Any, space: Any, sizes: Any) -> Any:
         out = starts(launches, space, sizes)
@@ -274,7 +274,7 @@ def test_what_rests_on_launches_by_numbers_is_rechecked_as_a_whole(
 ) -> None:
     """Who follows a certificate judges no such launch."""
     source = files.read_text(TILES, "tiles", "ptx")
-    reports_of, recheck = acceptance.reports_of, by_kernel.recheck
+    reports_of, recheck = ptx_check.reports_of, by_kernel.recheck
     whole: list[str] = []
 
     def by_numbers(task: Any, scope: ScopeKind) -> Any:
