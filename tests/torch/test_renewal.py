@@ -49,7 +49,7 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Compiles]:
     return made
 
 
-class Model(torch.nn.Module):
+class Model(torch.nn.Module):  # type: ignore[misc,name-defined]
     """Two graphs, as something between them is not compiled."""
 
     def __init__(self) -> None:
