@@ -8,9 +8,9 @@ backward pass of what was called before, run the program that they have.
 from __future__ import annotations
 
 import functools
+import inspect
 import logging
 import math
-import sys
 from collections.abc import Callable
 from types import CodeType
 from typing import Any
@@ -62,12 +62,12 @@ def _compiled_from() -> CodeType | None:
     """The function whose compiled code calls."""
     from torch._dynamo.utils import orig_code_map
 
-    frame = sys._getframe(1)
+    frame = inspect.currentframe()
     while frame is not None:
         if frame.f_code in orig_code_map:
             found: CodeType = orig_code_map[frame.f_code]
             return found
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return None
 
 
