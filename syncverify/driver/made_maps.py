@@ -11,18 +11,8 @@ where 896 bytes are announced: the phase never completes.
 
 from __future__ import annotations
 
-from syncverify.checker.prover.strategy import ReplayEffort
-from syncverify.driver.drawn_launch import NoLaunchError, drawn_launch
 from syncverify.driver.ptx_task import CheckTask, compiled
-from syncverify.frontends.ptx.exec.system import PtxSystem
-from syncverify.frontends.ptx.syntax.nodes import Module
 from syncverify.frontends.ptx.syntax.parameter_names import parameter_text
-from syncverify.simulate.ptx import Harm
-from syncverify.simulate.ptx.confirm import Confirmed, Limits, confirm
-from syncverify.simulate.ptx.harm import Kind
-
-#: Launches that are drawn, and their executions: a phase with other bytes than it expects hangs in all.
-_DRAWS, _EXECUTIONS = 2, 2
 
 
 def made_otherwise(k: CheckTask) -> bool:
@@ -46,28 +36,4 @@ def made_otherwise(k: CheckTask) -> bool:
     return bool(others) and not {k.boxes.latest.known[n].bytes for n in inferred} <= others
 
 
-def with_made_maps(k: CheckTask, module: Module, effort: ReplayEffort) -> Confirmed | None:
-    """A hang of an execution in which the kernel makes its maps from those that are given."""
-    launch, program = compiled(k)
-    system = PtxSystem.fresh(program, launch, None, source_hash=k.hash)
-    function = next(f for f in module.functions if f.name == k.function.name and f.entry)
-
-    def hangs(harm: Harm) -> bool:
-        return harm.kind is Kind.HANG
-
-    try:
-        return confirm(
-            module,
-            function.name,
-            (),
-            "hang",
-            lambda number: drawn_launch(module, function, k.facts, system, number),
-            _DRAWS,
-            Limits(effort.steps, effort.each, _EXECUTIONS),
-            counts=hangs,
-        )
-    except NoLaunchError:
-        return None
-
-
-__all__ = ["made_otherwise", "with_made_maps"]
+__all__ = ["made_otherwise"]

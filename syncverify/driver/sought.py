@@ -34,10 +34,17 @@ from syncverify.base.reason import Cause, Reason, causes_of
 from syncverify.base.source import Span
 from syncverify.checker.prover.strategy import SEARCH, ReplayEffort
 from syncverify.driver.capture import faulted, of_fault
-from syncverify.driver.drawn_launch import DRAWS, Contract, Keeping, NoLaunchError, input_keeping
+from syncverify.driver.drawn_launch import (
+    DRAWS,
+    Contract,
+    Keeping,
+    NoLaunchError,
+    drawn_launch,
+    input_keeping,
+)
 from syncverify.driver.executed_text import executed
 from syncverify.driver.input_harm import Inputs
-from syncverify.driver.made_maps import made_otherwise, with_made_maps
+from syncverify.driver.made_maps import made_otherwise
 from syncverify.driver.ptx_assumptions import ZERO_FLAGS
 from syncverify.driver.ptx_task import CheckTask, compiled
 from syncverify.driver.zero_launch import OfZeros, of_zeros, waits_for_blocks
@@ -55,6 +62,8 @@ _BY_PLACES = frozenset({Cause.NO_PROOF, Cause.MISSING_FACT, Cause.NEEDS_NUMBER})
 _COLLECTIVE = frozenset({"shfl", "vote", "match", "redux", "activemask"})
 #: Launches that are drawn: of a long kernel fewer, for each is loaded.
 _DRAWS, _LONG = 24, 2000
+#: Executions of a kernel that makes tensor maps.
+_OF_MADE_MAPS = 2
 _BARRIERS = frozenset({"bar", "barrier"})
 _WRITES = frozenset({"st", "red", "atom", "stmatrix", "cp"})
 #: Kinds of harm in a sentence.
@@ -102,7 +111,7 @@ def sought(report: KernelReport, module: Module, effort: ReplayEffort = SEARCH) 
         zeros = zeros if zeros is not None and zeros.refutes else None
         made = proved and zeros is None and made_otherwise(k)
         by_input = _by_input(report, k, module, effort) if asked and zeros is None else None
-        found = zeros.found if zeros is not None else with_made_maps(k, module, effort) if made else by_input
+        found = zeros.found if zeros is not None else _of_made_maps(k, module, effort) if made else by_input
     except (OutOfBudgetError, MemoryError):
         raise
     except Exception as e:  # an undecided report stays what it is, whatever its judge cannot do
@@ -144,6 +153,29 @@ def _of_zeros(k: CheckTask, module: Module, effort: ReplayEffort, *, proved: boo
     """Harm that blocks do which hand something over in memory that is zero at launch."""
     launch, program = compiled(k)
     return of_zeros(k, module, Inputs(program, launch.block), effort, proved=proved)
+
+
+def _of_made_maps(k: CheckTask, module: Module, effort: ReplayEffort) -> Confirmed | None:
+    """A hang of an execution in which the kernel makes its maps of those that are given: a phase for which
+    other bytes are announced hangs in each."""
+    launch, program = compiled(k)
+    system = PtxSystem.fresh(program, launch, None, source_hash=k.hash)
+    function = next(f for f in module.functions if f.name == k.function.name and f.entry)
+    limits = Limits(effort.steps, effort.each, _OF_MADE_MAPS)
+    draw = partial(drawn_launch, module, function, k.facts, system)
+    try:
+        return confirm(
+            module,
+            function.name,
+            (),
+            "hang",
+            draw,
+            _OF_MADE_MAPS,
+            limits,
+            counts=lambda h: h.kind is Kind.HANG,
+        )
+    except NoLaunchError:
+        return None
 
 
 def _executed(zeros: OfZeros) -> str:
