@@ -126,6 +126,30 @@ def test_of_two_products_with_several_results_the_second_is_tried_with_what_foll
         assert len(with_more[0].outputs) == 2  # the second product, and what is made of both
 
 
+@pytest.mark.parametrize(("there", "first"), [(True, "group"), (False, "product")])
+def test_products_alone_come_first_only_while_inductors_processes_are_to_come(
+    there: bool, first: str, clocks: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A loss of many classes may gain more than a product, which takes time for trials as well."""
+    tried: list[str] = []
+    plain = trials._begin_plain
+
+    def begin(trial: Any) -> None:
+        tried.append("product" if trial.of_a_library else "group")
+        plain(trial)
+
+    monkeypatch.setattr(trials, "_begin_plain", begin)
+    monkeypatch.setattr(trials, "bytes_per_us", lambda device: 1.0)
+    monkeypatch.setattr(trials.workers, "there", lambda device: there)
+    torch._dynamo.reset()
+    backend = sv.make_backend({"runner": "reference", "use": "faster"})
+    target = torch.arange(16)
+    given = draw(16, 8, dtype=BF16), draw(8, 9000, dtype=BF16)
+    f = torch.compile(lambda x, w: F.cross_entropy((x @ w).float(), target), backend=backend)
+    f(*given)
+    assert set(tried) == {"group", "product"} and tried[0] == first
+
+
 def test_a_bias_goes_with_the_product(clocks: dict[str, float]) -> None:
     x, w, b = draw(16, 32, dtype=BF16), draw(24, 32, dtype=BF16), draw(24, dtype=BF16)
     report = compiled(lambda x, w, b: F.linear(x, w, b).sum(0), x, w, b)
