@@ -14,7 +14,7 @@ import torch.nn.functional as F  # noqa: E402
 
 import syncverify.torch as sv  # noqa: E402
 from syncverify.matmul.problem import Problem  # noqa: E402
-from syncverify.torch import choice, trials  # noqa: E402
+from syncverify.torch import choice, trials, workers  # noqa: E402
 from tests.torch.compiled import draw  # noqa: E402
 
 BF16 = torch.bfloat16
@@ -140,7 +140,7 @@ def test_products_alone_come_first_only_while_inductors_processes_are_to_come(
 
     monkeypatch.setattr(trials, "_begin_plain", begin)
     monkeypatch.setattr(trials, "bytes_per_us", lambda device: 1.0)
-    monkeypatch.setattr(trials.workers, "there", lambda device: there)
+    monkeypatch.setattr(workers, "there", lambda device: there)
     torch._dynamo.reset()
     backend = sv.make_backend({"runner": "reference", "use": "faster"})
     target = torch.arange(16)
