@@ -393,7 +393,7 @@ def test_no_launch_of_strict_mode_is_judged() -> None:
     assert (said.verdict, said.accepted_by) == (Verdict.PROVED, "search")
 
 
-#: Each turn copies by cp.async what a bulk store then reads. Without the fence it is practically right, but on
+#: Each turn copies by cp.async what a bulk store reads. Without the fence it is practically right, but on
 #: targets where that failed (K6).
 UNFENCED = """
 .version 8.6

@@ -59,7 +59,7 @@ def test_the_table_counts_and_says_what_is_not_as_asked(tmp_path: Path) -> None:
     rows = [
         {**good, "label": "a", "bytes": 1000, "recheck": 1.0, "status": 0},
         {**good, "label": "b", "bytes": 400_000, "recheck": 3.0, "status": 1},
-        {**good, "label": "c", "accepted": "search", "why": "x.ptx:7: line 12", "bytes": 1, "recheck": 1.0,
+        {**good, "label": "c", "accepted": "search", "why": "a/x.ptx:7: line 12", "bytes": 1, "recheck": 1.0,
          "status": 3},
         {"group": "exact", "label": "d", "verdict": "limit", "accepted": "", "why": "", "check": 9.0},
     ]  # fmt: skip
