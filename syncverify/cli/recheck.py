@@ -27,8 +27,8 @@ _FURTHER = {
     "ptx": "what the check assumes of the launch; docs/theory.md (one run decides), docs/symbolic.md (sizes)",
 }
 
-#: Why a certificate of strict mode that holds no proof of a protocol does not count as judged.
-_STRICT = "strict mode, in which the kernel judges proofs of protocols alone"
+#: Why no certificate of strict mode counts as judged; to take it from ``driver.acceptance`` loads the search.
+_STRICT = "strict mode, in which what a proof assumes is not settled"
 
 
 @click.command(

@@ -45,6 +45,8 @@ from syncverify.frontends.ptx.launch.usual_blocks import blocks_in_words
 from syncverify.ir.nodes import Kernel
 from syncverify.model.events import System
 
+#: Why the kernel does not judge a verdict of strict mode.
+NOT_IN_STRICT_MODE = "strict mode, in which what a proof assumes is not settled"
 #: What a proof of a protocol leaves to the checker.
 BESIDES = ("fragments of the tensor core, register pools, places in global memory",)
 
@@ -73,6 +75,9 @@ def asked_after(first: KernelFirst, reports: Iterable[KernelReport]) -> list[Ker
     for r in reports:
         if r.verdict is not Verdict.PROVED:
             out.append(_undecided(first, r) if r.verdict is Verdict.UNKNOWN else r)
+            continue
+        if r.policy is Policy.STRICT:
+            out.append(replace(r, acceptance=Acceptance(reason=f"not judged: {NOT_IN_STRICT_MODE}")))
             continue
         if r.blocks:
             out.append(_with_each_block(source, facts, values, r, infer=first.infer))

@@ -45,9 +45,9 @@ class Rechecked:
 
     @property
     def judged(self) -> bool:
-        """Whether the kernel judged and accepted all of it. In strict mode it judges proofs of protocols
-        alone: neither its exact judge nor a graph of decisions looks at all that is asked there."""
-        return not self.met.reasons and (self.policy is not Policy.STRICT or self.kind == INDUCTION)
+        """Whether the kernel judged and accepted all of it. It judges no verdict of strict mode: what a proof
+        may assume there is not settled."""
+        return self.policy is not Policy.STRICT and not self.met.reasons
 
 
 #: The kind of proofs that the kernel accepts alone.
