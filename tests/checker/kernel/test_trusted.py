@@ -13,8 +13,8 @@ from benchmarks.checker.trusted_lines import BESIDES, JUDGES, ROOT, code_lines, 
 #: Ratchets: lower them when something shrinks; to raise one is a decision that the commit explains.
 MOST = 1_530
 MOST_IN_ALL = {
-    "a kernel of PTX, every size": 7_865,
-    "a kernel of the IR with a number of stages, every other size": 9_756,
+    "a kernel of PTX, every size": 7_862,
+    "a kernel of the IR with a number of stages, every other size": 9_753,
     "a kernel of the IR whose number of stages is a parameter": 6_933,
 }
 
