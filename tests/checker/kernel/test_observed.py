@@ -22,7 +22,7 @@ from syncverify.checker.kernel.hops import Half, Program, Same, Step
 from syncverify.checker.kernel.linear import ZERO, num, var
 from syncverify.checker.kernel.proof import Along, Proof
 from syncverify.checker.kernel.protocol import Block, Loop, N, Protocol, Ring, U
-from syncverify.checker.kernel.trees import Leaf, Tree
+from syncverify.checker.kernel.trees import Leaf
 from syncverify.checker.prover.protocols.claims import NotFoundError
 from syncverify.checker.prover.protocols.prove import carried, prove
 from syncverify.checker.prover.protocols.written import proof as write
@@ -124,7 +124,7 @@ FORGED: dict[str, Callable[[Along], Any]] = {
 }
 
 
-def leaves(t: Tree, change: Callable[[Along], Any]) -> Tree:
+def leaves(t: Any, change: Callable[[Along], Any]) -> Any:
     """The tree with other paths."""
     if isinstance(t, Leaf):
         return replace(t, payload=change(t.payload)) if isinstance(t.payload, Along) else t
