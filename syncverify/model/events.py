@@ -40,16 +40,6 @@ class Undefined(Trap):
     __slots__ = ()
 
 
-class NoBlock(str):
-    """What is said of a rank that no block of the cluster has."""
-
-    __slots__ = ()
-
-    @classmethod
-    def of(cls, rank: int, ctas: int) -> NoBlock:
-        return cls(f"rank {rank} is no CTA of the cluster, which has {ctas}")
-
-
 class AssumedUnreachable(Exception):  # noqa: N818 -- control flow: the state is not followed
     """An agent has come there: that none does is assumed."""
 

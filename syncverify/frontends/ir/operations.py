@@ -21,7 +21,7 @@ from syncverify.ir.footprints import (
     locate,
     locate_shifted,
 )
-from syncverify.model.events import GLOBAL_MEMORY, TENSOR_SHIFT, Ev, Event, Flag, NoBlock
+from syncverify.model.events import GLOBAL_MEMORY, TENSOR_SHIFT, Ev, Event, Flag
 from syncverify.model.proxies import Scope
 from syncverify.symbolic.context import NotConcrete
 from syncverify.symbolic.protocol import BLOCK_GROUP, MEMBER
@@ -155,7 +155,11 @@ class Ops:
         if at.rank >= 0:
             rank = _int(v[at.rank])
             if not 0 <= rank < self.t.ctas:
-                faults.append(self.fault(site, "SV114", NoBlock.of(rank, self.t.ctas)))
+                faults.append(
+                    self.fault(
+                        site, "SV114", f"rank {rank} is no CTA of the cluster, which has {self.t.ctas}"
+                    )
+                )
             else:
                 cta = self.t.cta_of(where.cta, rank)
 

@@ -1,4 +1,4 @@
-"""Whose mistake a finding names: the wait that has to begin with what is free, a mask, a rank."""
+"""Whose mistake a finding names: the wait that has to begin with what is free, or a mask."""
 
 from __future__ import annotations
 
@@ -142,12 +142,3 @@ def test_a_mask_that_leaves_a_block_out_is_no_parity() -> None:
     found = _first(_HALVES.replace("mov.u16 %h1, 3;", "mov.u16 %h1, 1;"), _PAIR)
     assert found.rule == "SV212"
     assert "goes to cta0: its mask leaves out cta1" in [label.text for label in found.related]
-
-
-def test_a_rank_outside_of_the_cluster_has_advice_of_its_own() -> None:
-    wrong = _HALVES.replace(
-        "mapa.shared::cluster.u32 %r14, %r13, %r0;", "mapa.shared::cluster.u32 %r14, %r13, 2;"
-    )
-    found = _first(wrong, _PAIR)
-    assert found.rule in ("SV114", "SV208")
-    assert "rank" in (found.fix or "")

@@ -29,7 +29,7 @@ from syncverify.checker.happens_before.run import (
 )
 from syncverify.checker.happens_before.vector_clocks import E, Mask, Matrix, across_blocks, matrix
 from syncverify.model.automata.register_pool import legal
-from syncverify.model.events import Event, NoBlock
+from syncverify.model.events import Event
 from syncverify.model.proxies import Scope, Space
 
 #: What to do about an operation that its own operands make wrong, by rule.
@@ -37,8 +37,6 @@ _FIX_OF_FAULT = {
     "SV208": "mend the address, its rank (mapa) or the mask: data and mbarrier lie in one block",
     "SV303": "let the mask name the lanes that execute this together, and no others",
 }
-
-_FIX_OF_RANK = "mend the rank that the address is mapped to (mapa): those of a cluster begin at 0"
 
 
 def on_fence(run: Run, t: LaneClass, event: Event) -> int:
@@ -251,8 +249,7 @@ def on_exit(run: Run, t: LaneClass, event: Event) -> int:
 
 def on_fault(run: Run, t: LaneClass, event: Event) -> int:
     _, site, rule, message = event
-    fix = _FIX_OF_RANK if isinstance(message, NoBlock) else _FIX_OF_FAULT.get(rule)
-    run.report(Obligation.UB, rule, message, t, site, fix=fix)
+    run.report(Obligation.UB, rule, message, t, site, fix=_FIX_OF_FAULT.get(rule))
     return DONE
 
 

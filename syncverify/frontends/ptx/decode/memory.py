@@ -23,7 +23,7 @@ from syncverify.frontends.ptx.values.atomic_tickets import is_forwarded
 from syncverify.frontends.ptx.values.register_values import INTS, WARP, PerLane, Unknown, per_lane
 from syncverify.frontends.ptx.values.symbolic_words import SymbolicWord
 from syncverify.ir.footprints import Range, footprint
-from syncverify.model.events import Ev, Event, Footprint, NoBlock
+from syncverify.model.events import Ev, Event, Footprint
 from syncverify.model.proxies import Scope
 from syncverify.symbolic.phase_tokens import Token
 from syncverify.symbolic.protocol import Teller
@@ -186,7 +186,7 @@ def _misplaced(
             where = f"{ctx.shared_start}..{ctx.shared_end - 1}"
             return "SV114", f"bytes {lo}..{lo + size - 1} lie outside shared memory, {where}"
     if not 0 <= cta < ctx.ctas:
-        return "SV114", NoBlock.of(cta, ctx.ctas)
+        return "SV114", f"rank {cta} is no CTA of the cluster, which has {ctx.ctas}"
     if a.own and cta != ctx.cta:
         return "SV114", elsewhere("the address", cta)
     low, high, name = ctx.kept(site) or (ctx.shared_start, ctx.shared_end, "")

@@ -17,7 +17,7 @@ from syncverify.frontends.ptx.decode.effects import (
 )
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Pair, Reg, Sink, Vector
 from syncverify.ir.footprints import Range, footprint
-from syncverify.model.events import Ev, Event, Flag, Footprint, NoBlock
+from syncverify.model.events import Ev, Event, Flag, Footprint
 from syncverify.model.proxies import Scope
 
 #: What ``decode`` and the functions it calls return.
@@ -223,7 +223,8 @@ def region(ctx: Context, site: int, faults: list[Event], value: Value, space: st
     if ctx.grows is not None:
         within_some_launch(ctx, site, r.cta, (min(r.each()), max(r.each()) + size), which)
     if not 0 <= r.cta < ctx.ctas:
-        faults.append(fault(site, "SV114", NoBlock.of(r.cta, ctx.ctas)))
+        text = f"rank {r.cta} is no CTA of the cluster, which has {ctx.ctas}"
+        faults.append(fault(site, "SV114", text))
         r.cta = ctx.cta
     if space == OWN and r.cta != ctx.cta:
         faults.append(fault(site, "SV114", elsewhere(what, r.cta)))
