@@ -54,6 +54,8 @@ BY_INPUT = (
     "counted_polls",
     "first_blocks",
     "votes_and_slots",
+    "first_looks",
+    "groups_of_lanes",
 )
 #: One of so many is replayed on the second reader in every run.
 EVERY = 32
