@@ -32,6 +32,7 @@ from syncverify.frontends.ptx.analysis.block_run import BlockRun, NotFollowedErr
 from syncverify.frontends.ptx.analysis.interval_rules import Interval
 from syncverify.frontends.ptx.decode.memory import Access, decode_access
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.isa.participants import by_lanes
 from syncverify.frontends.ptx.syntax.nodes import Instr
 from syncverify.frontends.ptx.syntax.operands import computed_from, registers, results
 from syncverify.frontends.ptx.values.linear_forms import Form, Pair, Words
@@ -42,7 +43,6 @@ from syncverify.model.events import Ev
 _THREADS, _PRODUCTS = 1024, 600_000_000
 _END = 1 << 24
 _SHARED = frozenset({"shared", "shared::cta"})
-_EXCHANGES = frozenset({"vote", "shfl", "match", "redux", "activemask"})
 #: State spaces that nobody writes while the kernel runs.
 _CONSTANT = frozenset({"param", "param::entry", "param::func", "const"})
 #: How a third key compares with two of which the first is less than, equal to or more than the second.
@@ -268,7 +268,7 @@ def placed_by_data(body: Sequence[Instr]) -> frozenset[int]:
 
 
 def _brings_data(i: Instr) -> bool:
-    return i.op in _EXCHANGES or (i.op in ("ld", "ldu", "atom") and _CONSTANT.isdisjoint(i.mods))
+    return by_lanes(i) or (i.op in ("ld", "ldu", "atom") and _CONSTANT.isdisjoint(i.mods))
 
 
 __all__ = ["Distinct", "DistinctPlaces", "distinct_places", "placed_by_data"]
