@@ -154,7 +154,7 @@ def _inserted(a: int, b: int, at: int, count: int) -> int:
 
 
 def _bits_differ(seed: int) -> bool:
-    """Whether something else is said of places that ``bfi`` makes of the numbers of 24 blocks and 4 threads."""
+    """Whether something else is said of places that ``bfi`` makes of numbers of 24 blocks and 4 threads."""
     draw = Random(seed)
     inputs = [(b, t) for b in range(24) for t in range(4)]
     values = {"%r0": [b for b, _ in inputs], "%r1": [t for _, t in inputs]}
