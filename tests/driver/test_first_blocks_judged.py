@@ -39,7 +39,7 @@ ret;
 TESTS = {"lt": operator.lt, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne}
 #: Numbers of an open size: all small ones, and a large one.
 SIZES = (*range(200), 1 << 20)
-Block = tuple[int, int, int]
+Block = tuple[int, ...]
 
 
 @dataclass(frozen=True)

@@ -193,7 +193,7 @@ def test_bits_that_go_on_behind_their_field_are_seen(monkeypatch: pytest.MonkeyP
     def whole(i: Instr, args: list[Numbers]) -> Numbers:
         return args[0] << np.minimum(args[2], np.uint64(31)) | args[1]
 
-    monkeypatch.setitem(block_places._Values.operations, "bfi", whole)  # type: ignore[misc]
+    monkeypatch.setitem(block_places._Values.operations, "bfi", whole)
     assert any(map(_bits_differ, range(80)))
 
 
