@@ -102,12 +102,12 @@ def _parts(problem: Problem, schedule: Schedule) -> Stmt:
         at = places(Var("r"), Var("c"), 2) if needs else {}
         inner += arithmetic(problem.epilogue, at)
         inner += [
-            StShared(Region(f"{o.name}_tile", (Var("wg"),), Var("s") * width + column, Int(2)), value)
+            StShared(Region(f"{o.name}_tile", (Var("wg"),), Var("line") * width + column, Int(2)), value)
             for o, value in results(problem.epilogue, at)
         ]
-        row: list[Stmt] = [Let("s", plus(lane_row(), block * 64))]
+        row: list[Stmt] = [Let("line", plus(lane_row(), block * 64))]
         if needs:
-            bottom = own_row(schedule) + Var("s")
+            bottom = own_row(schedule) + Var("line")
             row.append(Let("r", Call("min", (bottom, Var("M") - 1))))
         columns = For("j", Int(0), Int(width // 8), Int(1), tuple(inner), unroll=width // 8)
         body.append(For("h", Int(0), Int(2), Int(1), (*row, columns), unroll=2))

@@ -7,7 +7,18 @@ from dataclasses import fields, replace
 from typing import Any
 
 from syncverify.ir.expr import Binary, Call, Expr, Int, Unary, substitute
-from syncverify.ir.nodes import BarrierRef, For, GlobalRegion, If, Kernel, Region, Role, Stmt
+from syncverify.ir.nodes import (
+    Assign,
+    BarrierRef,
+    For,
+    GlobalRegion,
+    If,
+    Kernel,
+    Let,
+    Region,
+    Role,
+    Stmt,
+)
 
 Body = tuple[Stmt, ...]
 
@@ -31,9 +42,13 @@ def walk(body: Iterable[Stmt]) -> Iterator[Stmt]:
 
 
 def unused(kernel: Kernel, name: str) -> str:
-    """The name, or a longer one where a tensor, a parameter or a buffer has it."""
+    """The name, or a longer one where a tensor, a parameter, a buffer or a register has it.
+
+    A register of that name may differ between lanes. A loop that the elected lane goes through would seem to.
+    """
     taken = {t.name for t in kernel.tensors} | {p.name for p in kernel.params}
     taken |= {s.name for s in kernel.shared} | {b.name for b in kernel.barriers}
+    taken |= {s.name for s in walk(kernel.body) if isinstance(s, Let | Assign)}
     while name in taken:
         name += "_"
     return name

@@ -39,6 +39,17 @@ def begin(device: torch.device) -> None:
         maybe_warm_pool()
 
 
+def there(device: torch.device) -> bool:
+    """Whether the processes compile, or nothing waits for them."""
+    found = True
+    if device.type == "cuda" and not _wait.cache_info().currsize:
+        with _harmless("are not asked whether they are there"):
+            from torch._inductor.async_compile import AsyncCompile, get_compile_threads
+
+            found = get_compile_threads() <= 1 or bool(AsyncCompile.use_process_pool())
+    return found
+
+
 def wait(device: torch.device) -> None:
     """Returns when the processes compile, or after a while; at once where they were waited for before."""
     if device.type == "cuda":
@@ -75,4 +86,4 @@ def _harmless(what: str) -> Iterator[None]:
         log.debug("Inductor's processes %s: %s: %s", what, type(e).__name__, e)
 
 
-__all__ = ["begin", "one_assembler", "wait"]
+__all__ = ["begin", "one_assembler", "there", "wait"]

@@ -17,13 +17,16 @@ from syncverify.codegen.cuda import emit
 from syncverify.codegen.mma import Product
 from syncverify.codegen.tensor_maps import pointers
 from syncverify.driver.ir import check_kernel
+from syncverify.frontends.ir.lane_classes import elections
+from syncverify.fusion import Tensor, relu, trace
 from syncverify.gate import VerificationError
 from syncverify.gate.matmul import CompiledMatmul, Matmul
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import Int, Var
+from syncverify.ir.launch_grid import Grid
 from syncverify.ir.text.parser import parse
 from syncverify.ir.text.printer import print_kernel
-from syncverify.matmul import Schedule, product
+from syncverify.matmul import Problem, Schedule, product
 from syncverify.matmul.pipeline import build
 from syncverify.passes.rewrite import flat_map, walk
 
@@ -276,3 +279,30 @@ def test_a_launch_that_is_not_proved_is_refused(tmp_path: Path) -> None:
     broken = replace(whole, kernel=replace(whole.kernel, body=body))
     with pytest.raises(VerificationError):
         broken.require_proof(chosen.launch_values({"M": 128, "N": 128, "K": 128}))
+
+
+ACC = Tensor("f32", ("M", "N"))
+EPILOGUES = {
+    "bias": trace(lambda acc, bias: (acc + bias).cast("bf16"), {"acc": ACC, "bias": Tensor("bf16", ("N",))}),
+    "sum": trace(lambda acc, x: (acc + x).cast("bf16"), {"acc": ACC, "x": Tensor("bf16", ("M", "N"))}),
+    "two results": trace(lambda acc: {"y": acc.cast("bf16"), "z": relu(acc)}, {"acc": ACC}),
+}
+
+
+@pytest.mark.parametrize("epilogue", EPILOGUES)
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        Schedule(128, 64, stages=2, store="tma"),
+        Schedule(128, 128, stages=2, store="tma", cluster=2, persistent=True),
+        Schedule(128, 128, stages=2, store="tma", persistent=True, pingpong=True, registers=(40, 232)),
+    ],
+    ids=["staged", "cluster", "pingpong"],
+)
+def test_one_elected_lane_represents_all(epilogue: str, schedule: Schedule) -> None:
+    """A register of an epilogue once had the name of a loop of the elected lane: 32 lanes were proved."""
+    problem = Problem("p", "bf16", "KK", EPILOGUES[epilogue])
+    kernel = build(problem, schedule)
+    values = CompiledMatmul(problem, schedule).launch_values({"M": 512, "N": 512, "K": 512})
+    found = elections(kernel, {}, Grid.of(kernel, values))
+    assert not found.by_number and not found.pairs

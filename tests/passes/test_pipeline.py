@@ -15,11 +15,11 @@ from syncverify.fusion import Schedule, Tensor, trace, where
 from syncverify.fusion.pipeline import PASS_NAMES, build, passes
 from syncverify.ir import nodes as n
 from syncverify.ir.check.well_formed import verify
-from syncverify.ir.expr import Int
+from syncverify.ir.expr import Int, Var
 from syncverify.ir.nodes import Kernel
 from syncverify.ir.text.parser import parse
 from syncverify.ir.text.printer import print_kernel, print_stmt
-from syncverify.passes.rewrite import flat_map, walk
+from syncverify.passes.rewrite import flat_map, unused, walk
 
 SMALL = Schedule(tile=1024, compute_warps=4, stages=3)
 
@@ -204,3 +204,10 @@ def test_passes_do_not_change_their_argument() -> None:
     kernels: list[tuple[Kernel, str]] = []
     build(examples.mul, replace(SMALL, store="tma"), observe=lambda _, k: kernels.append((k, repr(k))))
     assert all(repr(k) == text for k, text in kernels)
+
+
+def test_a_new_name_is_that_of_no_register() -> None:
+    kernel = build(examples.mul, SMALL)
+    assert unused(kernel, "s") == "s"
+    named = replace(kernel, body=(n.Let("s", Var("lane")), *kernel.body))
+    assert unused(named, "s") == "s_"

@@ -14,7 +14,7 @@ import torch.nn.functional as F  # noqa: E402
 
 import syncverify.torch as sv  # noqa: E402
 from syncverify.matmul.problem import Problem  # noqa: E402
-from syncverify.torch import choice, trials  # noqa: E402
+from syncverify.torch import choice, trials, workers  # noqa: E402
 from tests.torch.compiled import draw  # noqa: E402
 
 BF16 = torch.bfloat16
@@ -124,6 +124,30 @@ def test_of_two_products_with_several_results_the_second_is_tried_with_what_foll
     assert len(with_more) == (1 if min(pair, half) < 10 else 0)
     if len(with_more) == 1 and half < 10:
         assert len(with_more[0].outputs) == 2  # the second product, and what is made of both
+
+
+@pytest.mark.parametrize(("there", "first"), [(True, "group"), (False, "product")])
+def test_products_alone_come_first_only_while_inductors_processes_are_to_come(
+    there: bool, first: str, clocks: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A loss of many classes may gain more than a product, which takes time for trials as well."""
+    tried: list[str] = []
+    plain = trials._begin_plain
+
+    def begin(trial: Any) -> None:
+        tried.append("product" if trial.of_a_library else "group")
+        plain(trial)
+
+    monkeypatch.setattr(trials, "_begin_plain", begin)
+    monkeypatch.setattr(trials, "bytes_per_us", lambda device: 1.0)
+    monkeypatch.setattr(workers, "there", lambda device: there)
+    torch._dynamo.reset()
+    backend = sv.make_backend({"runner": "reference", "use": "faster"})
+    target = torch.arange(16)
+    given = draw(16, 8, dtype=BF16), draw(8, 9000, dtype=BF16)
+    f = torch.compile(lambda x, w: F.cross_entropy((x @ w).float(), target), backend=backend)
+    f(*given)
+    assert set(tried) == {"group", "product"} and tried[0] == first
 
 
 def test_a_bias_goes_with_the_product(clocks: dict[str, float]) -> None:

@@ -77,3 +77,16 @@ def test_an_assembler_that_the_user_chose_stays(monkeypatch: pytest.MonkeyPatch)
     workers.one_assembler()
     assert os.environ["TRITON_PTXAS_PATH"] == "/of/the/user"
     workers.one_assembler.cache_clear()
+
+
+def test_whether_the_processes_are_there(seen: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for them a second time, for a CPU, or where one thread compiles everything."""
+    ready = [False, True, False]
+    monkeypatch.setattr(async_compile, "get_compile_threads", lambda: 4)
+    monkeypatch.setattr(async_compile.AsyncCompile, "use_process_pool", lambda: ready.pop(0))
+    assert workers.there(CPU) and not workers.there(GPU) and workers.there(GPU)
+    monkeypatch.setattr(async_compile, "get_compile_threads", lambda: 1)
+    assert workers.there(GPU)
+    monkeypatch.setattr(async_compile, "get_compile_threads", lambda: 4)
+    workers.wait(GPU)
+    assert workers.there(GPU) and ready == [False]
