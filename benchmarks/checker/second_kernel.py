@@ -730,6 +730,27 @@ class Checker:
             given = [*self.one(i), after, minus(minus(end, after), 1)]
             self.owes(f"O3 {i}", given, self.reaches_some((i, "out", U, N), lands, "in", after))
 
+    def looks(self) -> None:
+        """Before an arrival of a later phase someone has waited for the one before: in strict mode."""
+        for x, r in self.rings.items() if self.strict else ():
+            for i in [] if r["named"] else self.of(x, "arrive"):
+                before = minus(self.turn(i, U, N), r["depth"])
+                self.owes(f"observed {i}", [*self.one(i), before], self.from_wait(x, before, (i, "in", U, N)))
+
+    def from_wait(self, x: str, turn: T, end: Step) -> Callable[[Any, frozenset[str]], list[T]]:
+        def goal(payload: Any, scope: frozenset[str]) -> list[T]:
+            need(payload[0] == "along" and payload[1] != [], "a path is asked for")
+            (how, first), *hops = payload[1]
+            need(how == ["same"], "a path from a wait begins at it")
+            k, half, u, n = start = self.step(first)
+            need(k in self.of(x, "wait") and half == "out", "no wait for the phase before")
+            self.scoped(scope, u, n)
+            found, last = self.path(start, hops, scope)
+            need(last == end, "the path ends elsewhere")
+            return [*self.sites[k].exists(u, n), *same(self.turn(k, u, n), turn), *found]
+
+        return goal
+
     def lives(self, x: str) -> None:
         r = self.rings[x]
         starts, ends, uses = self.of(x, "init"), self.of(x, "inval"), self.of(x, *ARRIVALS, "wait")
@@ -1117,6 +1138,7 @@ class Checker:
         self.changed()
         self.hazards()
         self.ranks()
+        self.looks()
         need(set(self.proof["trees"]) == self.seen, "a tree that nobody asks for")
 
 

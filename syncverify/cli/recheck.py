@@ -28,7 +28,7 @@ _FURTHER = {
 }
 
 #: Why no certificate of strict mode counts as judged; to take it from ``driver.acceptance`` loads the search.
-_STRICT = "strict mode, which asks that somebody waits for each phase (K14)"
+_STRICT = "strict mode, in which what a proof assumes is not settled"
 
 
 @click.command(

@@ -45,8 +45,8 @@ from syncverify.frontends.ptx.launch.usual_blocks import blocks_in_words
 from syncverify.ir.nodes import Kernel
 from syncverify.model.events import System
 
-#: Why the kernel does not judge a verdict of strict mode: no obligation of the kernel says it.
-NOT_IN_STRICT_MODE = "strict mode, which asks that somebody waits for each phase (K14)"
+#: Why the kernel does not judge a verdict of strict mode.
+NOT_IN_STRICT_MODE = "strict mode, in which what a proof assumes is not settled"
 #: What a proof of a protocol leaves to the checker.
 BESIDES = ("fragments of the tensor core, register pools, places in global memory",)
 
@@ -120,7 +120,7 @@ def _with_each_block(
 def _undecided(first: KernelFirst, r: KernelReport) -> KernelReport:
     """An undecided report, or the proof that the kernel accepts. Executions may contradict that proof as they
     may any other's: a protocol does not hold what blocks count in global memory. In strict mode it stays
-    undecided: there each phase has to be waited for before a further arrival (K14), which no proof shows.
+    undecided: the executions that are tried look for harm, which strict mode does not wait for.
     """
     if r.policy is Policy.STRICT:
         return r

@@ -45,8 +45,8 @@ class Rechecked:
 
     @property
     def judged(self) -> bool:
-        """Whether the kernel judged and accepted all of it. It judges no verdict of strict mode, which
-        also asks that somebody waits for each phase before an arrival of the next one (K14)."""
+        """Whether the kernel judged and accepted all of it. It judges no verdict of strict mode: what a proof
+        may assume there is not settled."""
         return self.policy is not Policy.STRICT and not self.met.reasons
 
 

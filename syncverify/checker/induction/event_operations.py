@@ -235,6 +235,8 @@ def _bulk_store(x: Occurrence) -> Iterator[Made]:
 
 
 def _cp_async(x: Occurrence) -> Iterator[Made]:
+    if x.info.strict_copies and x.system.policy is Policy.PRACTICAL:
+        raise NotReadError("cp.async, whose readers need a fence here in either mode (K6)")
     op = x.op(k.Kind.ASYNC, group=k.Group.CP_ASYNC)
     yield x.accessed(op, (Kind.CPASYNC_WRITE, x.access(x.each(2))))
 

@@ -14,7 +14,7 @@ from syncverify.base.source import UNKNOWN_SPAN, Span
 from syncverify.checker.kernel.accounting import account, account_keys, registers, shared_barriers
 from syncverify.checker.kernel.hops import Graph
 from syncverify.checker.kernel.linear import ZERO, RejectedError, Term, apply, equal
-from syncverify.checker.kernel.obligations import Owed, impossible, owed
+from syncverify.checker.kernel.obligations import Owed, impossible, observed, owed
 from syncverify.checker.kernel.proof import Proof
 from syncverify.checker.kernel.protocol import Protocol, malformed
 from syncverify.checker.kernel.ranks import growing
@@ -86,7 +86,7 @@ class _Kernel:
         for ring in p.rings:
             self.at = f"turns of {ring}"
             account(g, ring, proof.end[ring], proof.trees, premises)
-        for o in (*owed(g, proof.end), *growing(g, proof.rank)):
+        for o in (*owed(g, proof.end), *growing(g, proof.rank), *observed(g)):
             if impossible(o.premises) or (o.optional and o.key not in proof.trees):
                 continue
             self.at, self.where = o.key, g.sites[o.sites[0]].op.span if o.sites else UNKNOWN_SPAN

@@ -1,4 +1,4 @@
-"""What a protocol owes: O1 to O6 and every hazard, enumerated from the protocol alone (rule R4).
+"""What a protocol owes: O1 to O6, hazards, looks at phases, enumerated from the protocol alone (rule R4).
 
 An obligation has premises and a goal. A tree meets it: under the premises, each leaf's payload has needs that
 follow. ``needs`` of a goal says which, and rejects a payload that cannot meet it.
@@ -14,7 +14,17 @@ from typing import Protocol as Interface
 
 from syncverify.base.diagnostics import Policy
 from syncverify.checker.kernel.accounting import changes
-from syncverify.checker.kernel.hops import CONTRIBUTIONS, MEETINGS, Demand, Drained, Graph, Half, Step, near
+from syncverify.checker.kernel.hops import (
+    CONTRIBUTIONS,
+    MEETINGS,
+    Demand,
+    Drained,
+    Graph,
+    Half,
+    Same,
+    Step,
+    near,
+)
 from syncverify.checker.kernel.linear import RejectedError, Term, equal, num
 from syncverify.checker.kernel.proof import Along, Follows, Payload, SameEvent
 from syncverify.checker.kernel.protocol import N2, U2, Kind, Level, N, Piece, Touch, U
@@ -93,6 +103,27 @@ class Either(NamedTuple):
         raise RejectedError("no order of the two accesses")
 
 
+class Observed(NamedTuple):
+    """A path leads to ``goal`` from the leave of one of ``waits``, which means ``turn``: its first step."""
+
+    graph: Graph
+    waits: tuple[int, ...]
+    turn: Term
+    goal: Step
+
+    def after(self, start: Step) -> Reaches:
+        return Reaches(self.graph, start, Demand(), self.goal)
+
+    def needs(self, payload: Payload, scope: frozenset[str]) -> Sequence[Term]:
+        match payload:
+            case Along(((Same(), Step(site, Half.OUT, u, n) as start), *path), False) if site in self.waits:
+                g = self.graph
+                scoped(g.p, scope, u, n)
+                waited = [*g.exists(start), *equal(g.turn(site, u, n), self.turn)]
+                return [*waited, *self.after(start).along(Along(tuple(path)), scope)]
+        raise RejectedError("no path from a wait for the phase before")
+
+
 class Owed(NamedTuple):
     """``key``: its name in a proof. ``sites``: whom it is about. ``optional``: a proof may leave it out."""
 
@@ -154,6 +185,16 @@ def _turns(g: Graph, ring: str, end: Term) -> Iterator[Owed]:
         after = here[i] + r.depth
         goal = Reaches(g, Step(i, Half.OUT, U, N), Demand(), None, tuple(lands), Half.IN, after)
         yield _one(g, "O3", i, (after, end - after - 1), goal)
+
+
+def observed(g: Graph) -> Iterator[Owed]:
+    """Strictly, somebody has waited for a phase before each arrival of the next one (contested: K14)."""
+    strict = g.policy is Policy.STRICT
+    for ring in (name for name, r in g.p.rings.items() if strict and not r.named):
+        waits = tuple(g.of(ring, (Kind.WAIT,)))
+        for i in g.of(ring, (Kind.ARRIVE,)):
+            before = g.turn(i, U, N) - g.p.rings[ring].depth
+            yield _one(g, "observed", i, (before,), Observed(g, waits, before, Step(i, Half.IN, U, N)))
 
 
 def _end(g: Graph, site: int) -> Half:

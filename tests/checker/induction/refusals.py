@@ -442,6 +442,9 @@ _TURNS = "claims that no search makes: by direct tests (`test_in_turn.py`)"
 #: Rules that stand by reading alone.
 OPEN: dict[str, str] = {
     "flags.in_order: a block waits for one that may begin later": "no judge here lets a block begin late",
+    "event_operations._cp_async: cp.async, whose readers need a fence here in either mode (K6)": (
+        "PTX alone names a target: a kernel of `tests/driver/test_acceptance.py`"
+    ),
     "stepping._waited: a poll": "PTX alone has looks that spare a wait: by a switch (`switches.py`)",
     "read.term: a question about where a tile begins": "a number that no protocol has a name for",
     "read.whole: fewer steps than none before the loop of a tile": _BEGINS,

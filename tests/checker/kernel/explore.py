@@ -33,6 +33,7 @@ class Barrier(NamedTuple):
     arrived_a: int
     known: int  # what the last complete phase hands on
     known_a: int
+    looked: bool = True  # whether somebody has waited for the phase before, if that is asked
 
 
 class Meeting(NamedTuple):
@@ -59,9 +60,10 @@ def _set(t: tuple[Any, ...], i: int, x: Any) -> tuple[Any, ...]:
 
 @dataclass(slots=True)
 class Machine:
-    """The transition system of a program."""
+    """The transition system of a program. ``observes``: phases have to be waited for, as in strict mode."""
 
     p: Program
+    observes: bool = False
     bits: dict[tuple[int, int, int], int] = field(default_factory=dict)
     conflicts: dict[int, int] = field(default_factory=dict)
     later: dict[int, int] = field(default_factory=dict)  # accesses of a later version
@@ -219,6 +221,8 @@ class Machine:
         if op[0] == "D":
             return ahead._replace(barriers=_set(s.barriers, op[1], b._replace(alive=False)))
         if op[0] == "W":
+            looked = b._replace(looked=True)
+            ahead = ahead._replace(barriers=_set(s.barriers, op[1], looked)) if self.observes else ahead
             if not op[3]:
                 return ahead
             return ahead._replace(h=_set(s.h, t, s.h[t] | b.known), a=_set(s.a, t, s.a[t] | b.known_a))
@@ -229,6 +233,8 @@ class Machine:
         if op[0] == "A":
             if b.pending < op[2]:
                 raise UndefinedError("an arrival too many")
+            if self.observes and not b.looked:
+                raise UndefinedError("nobody has waited for the phase before")
             b = b._replace(pending=b.pending - op[2])
             if op[4]:
                 b = b._replace(arrived=b.arrived | s.h[t], arrived_a=b.arrived_a | s.a[t])
@@ -260,7 +266,8 @@ class Machine:
 def _flip(b: Barrier) -> Barrier:
     if b.pending or b.tx:
         return b
-    return Barrier(True, b.count, b.phase + 1, b.count, 0, b.arrived, b.arrived_a, b.arrived, b.arrived_a)
+    a, h = b.arrived_a, b.arrived
+    return Barrier(True, b.count, b.phase + 1, b.count, 0, h, a, h, a, looked=False)
 
 
 def _covered(ops: list[tuple[Any, ...]], drain: int) -> tuple[int, ...]:
@@ -296,9 +303,9 @@ class Explored:
     complete: bool
 
 
-def explore(p: Program, most: int = 40_000) -> Explored:
+def explore(p: Program, most: int = 40_000, *, observes: bool = False) -> Explored:
     """What some interleaving does wrong; None where none does, as far as was looked."""
-    m = Machine(p)
+    m = Machine(p, observes)
     first = m.start()
     seen, stack = {first}, [first]
     while stack:

@@ -34,15 +34,17 @@ def kernel(p: Protocol, proof: Proof) -> bool:
     return isinstance(accept(p, proof), Accepted)
 
 
-def wrong_at(p: Protocol, rnd: random.Random, many: int = 40, states: int = 6_000) -> tuple[str, str] | None:
-    """A small size at which some interleaving goes wrong, and how."""
+def wrong_at(
+    p: Protocol, rnd: random.Random, many: int = 40, states: int = 6_000, *, observes: bool = False
+) -> tuple[str, str] | None:
+    """A small size at which some interleaving goes wrong, and how. ``observes``: see ``explore.Machine``."""
     for e in pick(p, rnd, many):
         found = program(p, e)
         if found is None:
             return shown(e), "a depth below 1"
         if sum(map(len, found.threads)) > 80:
             continue
-        why = explore(found, states).wrong
+        why = explore(found, states, observes=observes).wrong
         if why is not None:
             return shown(e), why
     return None

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from syncverify.base.diagnostics import Policy
 from syncverify.checker.kernel import hops
 from syncverify.checker.kernel.accept import Accepted, _Kernel, accept
 from syncverify.checker.kernel.hops import Drained, Half, Program, Same, Step, Turn
@@ -100,6 +101,7 @@ class Backed:
     protocol: Protocol
     change: Callable[[Protocol, Proof], Proof | tuple[Protocol, Proof]]
     because: str
+    policy: Policy = Policy.PRACTICAL
 
 
 def walk(rule: str, *path: tuple[Any, int, Kind, int, Half]) -> ByHand:
@@ -553,6 +555,9 @@ BACKED: dict[str, Backed] = {
     "obligations: no order of the two accesses": Backed(
         plain(), trees(hazard=paid(Follows())), "nothing is needed"
     ),
+    "obligations: no path from a wait for the phase before": Backed(
+        plain(), trees(observed=paid(Follows())), "nothing is needed", Policy.STRICT
+    ),
     "ranks: a level is asked for": Backed(plain(), trees(rank=paid(SameEvent())), "it has no level"),
     "ranks: ranks of other sites, or of different lengths": Backed(
         plain(), put(rank=lambda p, q: {**q.rank, (99, False): next(iter(q.rank.values()))}), "no such site"
@@ -587,9 +592,9 @@ def _other_kind(role: Role) -> Role:
     )
 
 
-def rejecting(p: Protocol, proof: Proof) -> tuple[str, int] | None:
+def rejecting(p: Protocol, proof: Proof, policy: Policy = Policy.PRACTICAL) -> tuple[str, int] | None:
     """Where the kernel rejects."""
-    kernel = _Kernel(p, proof, hops.Policy.PRACTICAL)
+    kernel = _Kernel(p, proof, policy)
     try:
         kernel.run()
     except RejectedError as e:
@@ -622,19 +627,19 @@ def test_a_place_alone_keeps_a_wrong_protocol_out(name: str) -> None:
 @pytest.mark.parametrize("name", BACKED)
 def test_a_place_is_reached(name: str) -> None:
     r, x = BY_NAME[name], BACKED[name]
-    changed = x.change(x.protocol, proof_of(x.protocol))
+    changed = x.change(x.protocol, proof_of(x.protocol, x.policy))
     p, proof = changed if isinstance(changed, tuple) else (x.protocol, changed)
-    assert rejecting(p, proof) == (r.module, r.line)
+    assert rejecting(p, proof, x.policy) == (r.module, r.line)
 
 
-KNOWN: list[tuple[Protocol, Proof]] = []
+KNOWN: list[tuple[Protocol, Policy, Proof]] = []
 
 
-def proof_of(p: Protocol) -> Proof:
+def proof_of(p: Protocol, policy: Policy = Policy.PRACTICAL) -> Proof:
     """One proof of each protocol."""
-    known = next((proof for q, proof in KNOWN if q == p), None)
+    known = next((proof for q, x, proof in KNOWN if (q, x) == (p, policy)), None)
     if known is None:
-        known = search(p)
-        assert isinstance(accept(p, known), Accepted)
-        KNOWN.append((p, known))
+        known = search(p, policy)
+        assert isinstance(accept(p, known, policy), Accepted)
+        KNOWN.append((p, policy, known))
     return known

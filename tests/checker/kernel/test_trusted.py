@@ -11,10 +11,10 @@ import pytest
 from benchmarks.checker.trusted_lines import BESIDES, JUDGES, ROOT, code_lines, rooms, trusted
 
 #: Ratchets: lower them when something shrinks; to raise one is a decision that the commit explains.
-MOST = 1_499
+MOST = 1_530
 MOST_IN_ALL = {
-    "a kernel of PTX, every size": 7_828,
-    "a kernel of the IR with a number of stages, every other size": 9_719,
+    "a kernel of PTX, every size": 7_862,
+    "a kernel of the IR with a number of stages, every other size": 9_753,
     "a kernel of the IR whose number of stages is a parameter": 6_933,
 }
 

@@ -14,6 +14,7 @@ from syncverify.checker.kernel.exact.hazards import UNCOUNTED, Block, Memory, Pi
 from syncverify.checker.kernel.exact.knowledge import Epoch, Knowledge, VectorClock
 from syncverify.checker.kernel.exact.run import Follower
 from syncverify.checker.kernel.exact.state import Barrier, Meeting, Phase, ReplayedAgent
+from syncverify.checker.kernel.exact.tensor_maps import EditedMap
 from syncverify.model.events import Ev
 from syncverify.model.ordering import ORDERINGS, Need
 from syncverify.model.proxies import Access
@@ -47,6 +48,9 @@ def forget(run: Follower) -> None:
     run.memory.pieces = sum(map(len, run.memory.touches.values()))
     for a in run.actors:
         a.copies = [*_unknown_copies(run, a)]
+    left = [a for a in run.actors if not a.gone]
+    for m in run.maps.values():
+        m.uses = [t for t in m.uses if not all(run.is_over(a, t) for a in left)]
 
 
 def _unsettled(run: Follower) -> Callable[[Touch], bool]:
@@ -174,6 +178,7 @@ class _Form:
             self.collectives(),
             (frozenset(self.at(("t", cls), time) for cls, time in run.grid_waits), run.early is None),
             (frozenset(run.shared_inits), frozenset(run.overlays)),
+            tuple((number, self.map(m)) for number, m in sorted(run.maps.items())),
             tuple(self.at(("t", a.lanes.cls), 1) for a in run.actors),  # whether its CTA runs
         )
 
@@ -206,6 +211,19 @@ class _Form:
         if not t.atomic and self.run.memory.may_meet(t):
             store = t.site, self.age(t.site, t.execution)
         return t.kind, t.cls, when, id(t.fp), over, tuple(done), t.any_lane, (t.atomic, t.scope, store)
+
+    def map(self, m: EditedMap) -> Hashable:
+        """An edited tensor map: who edited, released and acquired it, and its uses that may not be over."""
+        return (
+            (m.site, m.whole, frozenset(self.at(("t", cls), time) for cls, time in m.edits)),
+            frozenset((self.at(("t", cls), time), scope) for cls, time, scope in m.released),
+            frozenset((cta, self.at(("t", cls), time)) for cta, cls, time in m.acquired),
+            tuple(frozenset(self.map_use(t) for t in some) for some in (m.uses, m.open)),
+        )
+
+    def map_use(self, t: Touch) -> Hashable:
+        done = None if t.done is None else self.at(*t.done)
+        return t.cls, done, self.at(("t", t.cls), t.drained) if t.drained > 0 else t.drained
 
     def barrier(self, b: Barrier) -> Hashable:
         return (

@@ -12,14 +12,13 @@ from syncverify.checker.kernel.exact.knowledge import Knowledge, LaneClass
 from syncverify.checker.kernel.exact.polls import Use
 from syncverify.checker.kernel.exact.run import Follower
 from syncverify.checker.kernel.exact.state import Barrier, Meeting, Phase, ReplayedAgent
+from syncverify.checker.kernel.exact.tensor_maps import EditedMap
 from syncverify.model.events import Ev, Event, SystemInfo
 
 #: Pieces of memory that are kept for each CTA.
 MOST_KEPT = 60_000
 #: What depends on the number of a phase, which a run for every size does not have.
 _NUMBERED = frozenset({Ev.WAIT_TOKEN, Ev.POLL_TOKEN})
-#: What has no form to be compared by.
-_UNCOMPARED = frozenset({Ev.MAP_REPLACE})
 #: What no other class waits for, and what only classes of the same warpgroup do.
 _ALONE = frozenset(
     {
@@ -55,7 +54,7 @@ class LockstepChecker(Follower):
         RejectedError, NotJudgedError.
         """
         a = self.actors[cls]
-        if event[0] in _NUMBERED | _UNCOMPARED:
+        if event[0] in _NUMBERED:
             raise NotJudgedError(Ev(event[0]).name.lower())
         if a.event is not None:
             raise NotJudgedError(f"{self.at(a)}: a class goes on where the judge sees it wait")
@@ -100,7 +99,8 @@ class LockstepChecker(Follower):
         }
         new.barriers = {index: _barrier(b) for index, b in self.barriers.items()}
         new.lives, new.ended = dict(self.lives), dict(self.ended)
-        new.shared_inits, new.overlays, new.maps = set(self.shared_inits), set(self.overlays), {}
+        new.shared_inits, new.overlays = set(self.shared_inits), set(self.overlays)
+        new.maps = {number: _edited(m, touch) for number, m in self.maps.items()}
         new.under, new.warps, new.warpgroups = self.under, self.warps, self.warpgroups
         new.meetings = {mark: _meeting(m) for mark, m in self.meetings.items()}
         new.groups = {key: replace(g, committed=list(g.committed)) for key, g in self.groups.items()}
@@ -134,6 +134,13 @@ def _meeting(m: Meeting) -> Meeting:
     return replace(
         m, arrived=dict(m.arrived), knowledge=m.knowledge.copy(), sites=set(m.sites), again=set(m.again)
     )
+
+
+def _edited(m: EditedMap, touch: Any) -> EditedMap:
+    return EditedMap(
+        list(m.edits), m.site, m.whole, list(m.released), list(m.acquired),
+        [touch(t) for t in m.uses], [touch(t) for t in m.open],
+    )  # fmt: skip
 
 
 def _lanes(old: LaneClass) -> LaneClass:

@@ -19,7 +19,7 @@ from syncverify.checker.kernel.accept import always
 from syncverify.checker.kernel.accounting import account_tree, landing
 from syncverify.checker.kernel.hops import Drained, Graph, Step
 from syncverify.checker.kernel.linear import RejectedError, Term
-from syncverify.checker.kernel.obligations import Either, Owed, Reaches
+from syncverify.checker.kernel.obligations import Either, Observed, Owed, Reaches
 from syncverify.checker.kernel.proof import Along, Events
 from syncverify.checker.kernel.protocol import Kind, Level, Protocol
 from syncverify.checker.kernel.trees import (
@@ -39,7 +39,7 @@ from syncverify.checker.kernel.trees import (
 MOST_WAYS, MOST_TREES = 16, 4
 #: Operations that order nothing by themselves, and rules whose trees are tried for accesses nearby.
 _ACCESSES = frozenset({Kind.ACCESS, Kind.ASYNC, Kind.USE, Kind.COPY, Kind.NOTHING})
-_NEAR = frozenset({"hazard", "O1", "O2", "O3", "O4", "O5", "O6"})
+_NEAR = frozenset({"hazard", "O1", "O2", "O3", "O4", "O5", "O6", "observed"})
 
 
 @dataclass(slots=True)
@@ -165,7 +165,7 @@ class Alike:
 
     def tree(self, o: Owed) -> Tree | None:
         """A tree of a like obligation that meets this one, if there is one."""
-        if isinstance(o.goal, Reaches | Either):
+        if isinstance(o.goal, Reaches | Either | Observed):
             return self.renamed_tree(o)
         asked = (o.premises, o.goal)  # no site is in it
         if asked not in self.equal:
@@ -230,7 +230,7 @@ class Alike:
         return some if _near(o) else some[:1]
 
     def keep(self, o: Owed, tree: Tree) -> None:
-        if not isinstance(o.goal, Reaches | Either):
+        if not isinstance(o.goal, Reaches | Either | Observed):
             self.equal[o.premises, o.goal] = tree
         for key in self.keys(o):
             kept = self.found.setdefault(key, [])

@@ -412,13 +412,14 @@ class PathSearch:
         than the least number that is known.
         """
         start, every = self.goal.start, (1 << len(self.steps.samples)) - 1
-        front = [_Partial(start, (), every, not self.fences, Level.THREAD)]
+        there = self.steps.masks.inside(start.site, start.u, start.n) & every
+        front = [_Partial(start, (), there, not self.fences, Level.THREAD)]
         least = self.left(front[0])
         return Rounds(
             self,
             min(least + slack, ROUNDS),
             every,
-            front if least < ROUNDS else [],
+            front if there and least < ROUNDS else [],
             _Visited(self.steps.masks),
         )
 
@@ -568,7 +569,7 @@ class PathSearch:
 
     def introduced(self, hops: Iterable[tuple[How, Step]]) -> Introduction | None:
         """What a path has to have introduced first."""
-        for how, b in hops:
+        for how, b in ((Same(), self.goal.start), *hops):
             commits = how.commits if isinstance(how, Drained) else ()
             for s in (b, *commits):
                 for x in (*sorted(s.u.names()), *sorted(s.n.names())):

@@ -12,7 +12,7 @@ from syncverify.checker.kernel.accept import Accepted, Rejected, accept
 from syncverify.checker.kernel.accounting import account_keys, account_kinds
 from syncverify.checker.kernel.hops import Graph
 from syncverify.checker.kernel.linear import ZERO, RejectedError, Term, var
-from syncverify.checker.kernel.obligations import Owed, impossible, owed
+from syncverify.checker.kernel.obligations import Owed, impossible, observed, owed
 from syncverify.checker.kernel.proof import Proof
 from syncverify.checker.kernel.protocol import Kind, N, Protocol, U, malformed
 from syncverify.checker.kernel.ranks import Around, growing
@@ -209,7 +209,7 @@ def search(p: Protocol, policy: Policy = Policy.PRACTICAL, seed: int = 1, many: 
                 trees[f"{what} {ring}"] = known
         rank = ranks(ways.first)
         asked = requests(g)
-        for o in (*owed(g, ways.end), *growing(g, rank)):
+        for o in (*owed(g, ways.end), *growing(g, rank), *observed(g)):
             if impossible(o.premises):
                 continue
             if (one := chosen(o, asked)) is None:
@@ -236,7 +236,8 @@ def carried(proof: Proof, p: Protocol, policy: Policy) -> Proof:
     """
     g = Graph(p, proof.shift, policy)
     alike = {_without_bytes(key): tree for key, tree in proof.trees.items()}
-    owes = (o.key for o in (*owed(g, proof.end), *growing(g, proof.rank)) if not impossible(o.premises))
+    every = (*owed(g, proof.end), *growing(g, proof.rank), *observed(g))
+    owes = (o.key for o in every if not impossible(o.premises))
     trees = {key: proof.trees[key] for key in account_keys(g) if key in proof.trees}
     for key in owes:
         found = proof.trees.get(key, alike.get(_without_bytes(key)))
@@ -248,8 +249,7 @@ def carried(proof: Proof, p: Protocol, policy: Policy) -> Proof:
 def waits_for_phases(p: Protocol, shift: Mapping[int, int]) -> bool:
     """Whether somebody waits for each phase that a further arrival follows, as small sizes show it.
 
-    Strict mode asks it of each arrival (K14). The kernel asks that phases follow each other, which the order
-    of one thread shows, too.
+    Strict mode asks it of each arrival (K14). A proof of practical mode has no trees for that.
     """
     g = Graph(p, shift, Policy.STRICT)
     sizes = samples(p, random.Random(1), FEW)

@@ -16,9 +16,9 @@ from math import gcd
 from typing import Any
 
 from syncverify.checker.kernel.accept import always
-from syncverify.checker.kernel.hops import Drained, Graph, Half, How, Program, Step
+from syncverify.checker.kernel.hops import Drained, Graph, Half, How, Program, Same, Step
 from syncverify.checker.kernel.linear import RejectedError, Sum, Term, apply, equal, num, var
-from syncverify.checker.kernel.obligations import Constraints, Either, Owed, Reaches
+from syncverify.checker.kernel.obligations import Constraints, Either, Observed, Owed, Reaches
 from syncverify.checker.kernel.proof import Along, Follows, Grows, Payload, SameEvent
 from syncverify.checker.kernel.protocol import N2, U2, N, Protocol, Tiles, U, exists
 from syncverify.checker.kernel.ranks import Higher
@@ -393,7 +393,7 @@ class Search:
         """Closes a leaf, or splits on the first need that does not follow."""
         extra: list[Term] = []
         if isinstance(what, Candidate):
-            for s in _steps(what.hops):
+            for s in (what.goal.start, *_steps(what.hops)):
                 extra += exists(self.g.sites[s.site], s.u, s.n)
         elif isinstance(goal, Higher):
             extra += [b - a for a, b in zip(goal.low, goal.high, strict=True)]
@@ -442,6 +442,12 @@ class Search:
                 if isinstance(found, Term):
                     return found
                 return Grows(found), goal.needs(Grows(found), frozenset())
+            case Candidate(), Observed():
+                path_owed = self._path_owed(premises, some, what)
+                if isinstance(path_owed, Term):
+                    return path_owed
+                path = ((Same(), what.goal.start), *path_owed[0].path)
+                return Along(path), goal.needs(Along(path), frozenset(self._names(path)))
             case Candidate(), _:
                 return self._path_owed(premises, some, what)
             case Follows(), Constraints(terms):
@@ -452,13 +458,14 @@ class Search:
 
     def _path_owed(
         self, premises: Premises, some: list[Sample], what: Candidate
-    ) -> tuple[Payload, Sequence[Term]] | Term:
+    ) -> tuple[Along, Sequence[Term]] | Term:
         """A path with its levels of program order and its needs, or what to split on first."""
-        for s in _steps(what.hops):  # first whether the steps are there at all
+        start = what.goal.start
+        for s in (start, *_steps(what.hops)):  # first whether the steps are there at all
             for c in exists(self.g.sites[s.site], s.u, s.n):
                 if any(value(c, e) < 0 for e in some):
                     return c
-        decided = self._decided(premises, what.goal.start, what.hops)
+        decided = self._decided(premises, start, what.hops)
         if isinstance(decided, Term):
             return decided
         try:
@@ -563,6 +570,8 @@ class Search:
         masks = Masks(self.g, some)
         full = (1 << len(some)) - 1
         here = what.goal.start
+        if masks.inside(here.site, here.u, here.n) & full != full:
+            return False
         for how, b in what.hops:
             chain = [here, b]
             if isinstance(how, Drained):
@@ -588,7 +597,11 @@ class Search:
             case Constraints():
                 yield Follows()
             case Reaches():
-                yield from self._paths([(goal, False)], premises, some, pool)
+                yield from self._paths([(goal, False)], self._steps_in(premises, some, pool))
+            case Observed(_, waits, turn):
+                steps = self._steps_in(premises, some, pool)
+                starts = [Step(k, Half.OUT, u, n) for k in waits for u, n in steps.all_at_turn(k, turn)]
+                yield from self._paths([(goal.after(start), False) for start in starts], steps)
             case Either(forth, back, same):
                 if same:
                     even = [*equal(U, U2), *equal(N, N2)]
@@ -598,26 +611,24 @@ class Search:
                     if alike == len(some):
                         return
                 ways = [(forth, False), (back, True)]
-                yield from self._paths(ways if self._forth(forth, some) else ways[::-1], premises, some, pool)
+                ordered = ways if self._forth(forth, some) else ways[::-1]
+                yield from self._paths(ordered, self._steps_in(premises, some, pool))
 
-    def _paths(
-        self,
-        ways: list[tuple[Reaches, bool]],
-        premises: list[Term],
-        some: list[Sample],
-        pool: frozenset[Named],
-    ) -> Iterator[Candidate | Introduction]:
+    def _steps_in(self, premises: list[Term], some: list[Sample], pool: frozenset[Named]) -> Steps:
+        return Steps(self.g, [dict(e) for e in some], pool, premises, memo=self.memo)
+
+    def _paths(self, ways: list[tuple[Reaches, bool]], steps: Steps) -> Iterator[Candidate | Introduction]:
         """The best few paths: the shortest first, if one covers all samples, or two in both directions do.
         Then short ones, if one covers half of the samples; then any.
         """
-        steps = Steps(self.g, [dict(e) for e in some], pool, premises, memo=self.memo)
+        many = len(steps.samples)
         for slack in (SHORTEST, SHORT, ROUNDS):
             searches = [(PathSearch(steps, goal).rounds(slack), goal, way) for goal, way in ways]
             yield from self._opposite(searches)
             found = self._candidates(searches)
             most = found[0][0] if found else 0
-            whole = any(covers == len(some) and not new for covers, new, _ in found)
-            if whole or slack == ROUNDS or (slack == SHORT and 2 * most >= len(some)):
+            whole = any(covers == many and not new for covers, new, _ in found)
+            if whole or slack == ROUNDS or (slack == SHORT and 2 * most >= many):
                 yield from (f[2] for f in found[:4])
             if whole:
                 return

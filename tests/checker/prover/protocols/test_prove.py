@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from syncverify.base.diagnostics import Policy
-from syncverify.checker.kernel.accept import Accepted, Rejected, accept
+from syncverify.checker.kernel.accept import Rejected, accept
 from syncverify.checker.kernel.protocol import Group, Kind, Loop, Op, Protocol
 from syncverify.checker.prover.protocols import prove
 from syncverify.checker.prover.protocols.prove import carried
@@ -36,7 +36,8 @@ def test_more_bytes_of_an_instruction_are_ordered_as_its_others() -> None:
     assert isinstance(accept(more, proof, Policy.STRICT), Rejected)
     found = carried(proof, more, Policy.STRICT)
     assert len(found.trees) > len(proof.trees)
-    assert isinstance(accept(more, found, Policy.STRICT), Accepted)
+    answer = accept(more, found, Policy.STRICT)  # a practical proof does not show that phases are waited for
+    assert isinstance(answer, Rejected) and answer.obligation.startswith("observed ")
 
 
 def test_what_is_carried_is_judged() -> None:
