@@ -32,6 +32,7 @@ from syncverify.frontends.ptx.analysis.block_run import BlockRun, NotFollowedErr
 from syncverify.frontends.ptx.analysis.interval_rules import Interval
 from syncverify.frontends.ptx.decode.memory import Access, decode_access
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.isa.accesses import from_outside
 from syncverify.frontends.ptx.isa.participants import by_lanes
 from syncverify.frontends.ptx.syntax.nodes import Instr
 from syncverify.frontends.ptx.syntax.operands import computed_from, registers, results
@@ -268,7 +269,7 @@ def placed_by_data(body: Sequence[Instr]) -> frozenset[int]:
 
 
 def _brings_data(i: Instr) -> bool:
-    return by_lanes(i) or (i.op in ("ld", "ldu", "atom") and _CONSTANT.isdisjoint(i.mods))
+    return by_lanes(i) or (from_outside(i) and _CONSTANT.isdisjoint(i.mods))
 
 
 __all__ = ["Distinct", "DistinctPlaces", "distinct_places", "placed_by_data"]
