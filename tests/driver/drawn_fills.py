@@ -35,6 +35,10 @@ class Access:
     def element(self, t: int) -> int:
         return ((t * self.factor ^ self.flip) + self.step) & self.mask
 
+    def comes_back(self, threads: int) -> bool:
+        """Whether a thread's place does not lie behind that of the thread before."""
+        return any(self.element(t) <= self.element(t - 1) for t in range(1, threads))
+
 
 @dataclass(frozen=True)
 class Kernel:
@@ -76,6 +80,42 @@ class Kernel:
         """The threads that have an element each in the largest array, by the narrowest access."""
         used = [self.arrays[s.array] for s in self.steps if isinstance(s, Access)]
         return max(size * count for size, count in used) // min(size for size, _ in used)
+
+    def fills(self, threads: int) -> bool:
+        """Whether so many threads fill an array: each has an element of the largest, or stores of them all
+        write each byte of it once, or of twice as many two store to one byte where none of these do."""
+        used = {s.array for s in self.steps if isinstance(s, Access)}
+        largest = max(s * c for n, (s, c) in enumerate(self.arrays) if n in used)
+        for n, (size, count) in enumerate(self.arrays):
+            by_all = [step for _, step in self._stores(n) if step.below >= threads]
+            stored = {at for step in by_all for at in self._bytes(step, threads)}
+            whole = sorted(byte for _, byte in stored) == list(range(size * count))
+            if whole and size * count == largest:
+                return True
+        return threads == self.filling or bool(self._meetings(2 * threads) - self._meetings(threads))
+
+    def _stores(self, array: int) -> Iterator[tuple[int, Access]]:
+        for n, step in enumerate(self.steps):
+            if isinstance(step, Access) and step.store and step.array == array:
+                yield n, step
+
+    def _bytes(self, step: Access, threads: int) -> Iterator[tuple[int, int]]:
+        """The threads that execute an access, each with the bytes of its place."""
+        size, _ = self.arrays[step.array]
+        for t in range(min(threads, step.below)):
+            yield from ((t, size * step.element(t) + k) for k in range(size))
+
+    def _meetings(self, threads: int) -> set[tuple[int, int]]:
+        """The stores that two threads of a block share a byte by, but for two that come back to places."""
+        found = set()
+        for array in range(len(self.arrays)):
+            who: dict[int, set[tuple[int, int]]] = {}
+            for n, step in self._stores(array):
+                for t, byte in self._bytes(step, threads):
+                    who.setdefault(byte, set()).add((n, t))
+            found |= {(n, m) for some in who.values() for n, t in some for m, u in some if t != u}
+        back = {n for n, s in enumerate(self.steps) if isinstance(s, Access) and s.comes_back(threads)}
+        return {pair for pair in found if not back.issuperset(pair)}
 
     def text(self) -> str:
         lines = [f".shared .align 16 .b8 a{n}[{s * c}];" for n, (s, c) in enumerate(self.arrays)]

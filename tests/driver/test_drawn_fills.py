@@ -9,6 +9,7 @@ import pytest
 from syncverify.api import check
 from syncverify.driver import block_proposals, block_shapes
 from syncverify.driver.ptx_check import Task
+from syncverify.frontends.ptx.analysis import strided_stores
 from tests.driver.drawn_fills import USUAL, kernel
 from tests.sweeps import part_of
 
@@ -22,7 +23,8 @@ def wrong(seed: int) -> str:
     verdict = str(found.verdict)
     if verdict == "proved" and (bad := [n for n in named if k.label(n) == "wrong"]):
         return f"proved, and {bad} are wrong"
-    if any("fills an array" in a for a in said) and (k.asks or k.roles or named != [k.filling]):
+    filled = len(named) == 1 and k.fills(named[0]) and not k.asks and not k.roles
+    if any("fills an array" in a for a in said) and not filled:
         return f"{named} fills no array"
     right = [n for n in USUAL if k.label(n) == "right"]
     return f"refuted, and {right} are right" if verdict == "refuted" and right else ""
@@ -47,6 +49,13 @@ def test_a_mistake_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     def half(task: Task) -> int:
         return block_proposals.room(task) // 2
 
-    assert wrong(3_004) == ""
+    assert wrong(3_058) == ""
     monkeypatch.setattr(block_shapes, "room", half)
-    assert wrong(3_004) == "[128] fills no array"
+    assert wrong(3_058) == "[128] fills no array"
+
+
+def test_a_store_of_some_threads_that_counts_for_all_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One thread stores to the largest array."""
+    assert wrong(262) == ""
+    monkeypatch.setattr(strided_stores, "_of_some", lambda *_: False)
+    assert wrong(262) == "[128] fills no array"

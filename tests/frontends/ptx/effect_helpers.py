@@ -74,6 +74,9 @@ class FakeContext:
     def anywhere(self, site: int, address: Any, why: str, bits: int) -> Range | None:
         raise Opaque(why)
 
+    def slot_group(self, site: int) -> int:
+        return 0
+
     def group(self, site: int) -> int:
         return 0
 

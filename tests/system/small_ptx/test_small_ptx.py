@@ -55,6 +55,8 @@ BY_INPUT = (
     "first_blocks",
     "votes_and_slots",
     "made_maps",
+    "first_looks",
+    "groups_of_lanes",
 )
 #: One of so many is replayed on the second reader in every run.
 EVERY = 32

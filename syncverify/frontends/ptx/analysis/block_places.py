@@ -275,7 +275,7 @@ class _Sample:
         """The threads that come to an instruction, if versions are in ranges; None where that is open."""
         who, bounds = np.ones(len(self.blocks), dtype=bool), dict[int, tuple[int, int]]()
         here = self.flow.block_of[k]
-        for at, wanted in _conditions(self.flow, self._controllers, k):
+        for at, wanted in conditions(self.flow, self._controllers, k):
             guard, block = self.flow.body[at].guard, self.flow.block_of[at]
             if guard is None or (block != here and self.flow.dominates(here, block)):
                 continue  # what lies behind it decides about later turns
@@ -367,7 +367,7 @@ class _Sample:
         """Where an instruction may be executed; whether it is for certain; and whether an atomic or the like
         says which block does. What does not lie on each way there decides in the turn before."""
         found, certain, elected = np.ones(len(self.blocks), dtype=bool), True, False
-        for at, wanted in _conditions(self.flow, self._controllers, k):
+        for at, wanted in conditions(self.flow, self._controllers, k):
             i = self.flow.body[at]
             guard = i.guard
             if guard is None:
@@ -435,7 +435,7 @@ def _all(found: Sequence[Numbers | None]) -> list[Numbers] | None:
     return known if len(known) == len(found) else None
 
 
-def _conditions(
+def conditions(
     flow: Flow, controllers: Sequence[Collection[int]], k: int
 ) -> Iterator[tuple[int, bool | None]]:
     """The instructions whose guards decide whether ``k`` is executed, and whether they have to be executed
@@ -601,8 +601,13 @@ def _of_blocks(n: Numbers, part: Sequence[int], grid: Sequence[int], cluster: Di
 
 def _classes(columns: Sequence[Numbers]) -> NDArray[np.int64]:
     """By row, the number of its class: rows with the same numbers in all columns are one."""
-    _, found = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
-    return found.reshape(-1)
+    order, new = np.lexsort(columns), np.zeros(len(columns[0]), dtype=bool)
+    for x in columns:
+        held = x[order]
+        new[1:] |= held[1:] != held[:-1]
+    found = np.empty(len(order), dtype=np.int64)
+    found[order] = np.cumsum(new)
+    return found
 
 
 def _of_several(classes: NDArray[Any], what: NDArray[Any]) -> NDArray[Any]:
@@ -708,4 +713,4 @@ _Values.operations = {
     "abs": _turned,
 }
 
-__all__ = ["SAMPLES", "BlockPlaces", "Given", "Shared", "StoreRows"]
+__all__ = ["SAMPLES", "BlockPlaces", "Given", "Shared", "StoreRows", "conditions"]

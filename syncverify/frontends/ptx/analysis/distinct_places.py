@@ -32,6 +32,10 @@ from syncverify.frontends.ptx.analysis.block_run import BlockRun, NotFollowedErr
 from syncverify.frontends.ptx.analysis.interval_rules import Interval
 from syncverify.frontends.ptx.decode.memory import Access, decode_access
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.isa.accesses import from_outside
+from syncverify.frontends.ptx.isa.participants import by_lanes
+from syncverify.frontends.ptx.syntax.nodes import Instr
+from syncverify.frontends.ptx.syntax.operands import computed_from, registers, results
 from syncverify.frontends.ptx.values.linear_forms import Form, Pair, Words
 from syncverify.ir.launch_grid import Dims
 from syncverify.model.events import Ev
@@ -40,6 +44,8 @@ from syncverify.model.events import Ev
 _THREADS, _PRODUCTS = 1024, 600_000_000
 _END = 1 << 24
 _SHARED = frozenset({"shared", "shared::cta"})
+#: State spaces that nobody writes while the kernel runs.
+_CONSTANT = frozenset({"param", "param::entry", "param::func", "const"})
 #: How a third key compares with two of which the first is less than, equal to or more than the second.
 _THIRD: Sequence[Sequence[tuple[int, int]]] = (
     ((0, 0), (1, 0), (2, 0), (2, 1), (2, 2)),
@@ -252,4 +258,18 @@ def distinct_places(flow: Flow, block: Sequence[int], shared: Mapping[str, int])
     return found
 
 
-__all__ = ["Distinct", "DistinctPlaces", "distinct_places"]
+def placed_by_data(body: Sequence[Instr]) -> frozenset[int]:
+    """The stores whose address may be made of data, or of what lanes exchange. Some threads may have a number
+    there: the first lane of all has rank 0 whatever the ballot is."""
+    brings = (name for i in body if _brings_data(i) for name in results(i))
+    data = computed_from(brings, body)
+    return frozenset(
+        k for k, i in enumerate(body) if i.op == "st" and not data.isdisjoint(registers(i.operands[0]))
+    )
+
+
+def _brings_data(i: Instr) -> bool:
+    return by_lanes(i) or (from_outside(i) and _CONSTANT.isdisjoint(i.mods))
+
+
+__all__ = ["Distinct", "DistinctPlaces", "distinct_places", "placed_by_data"]

@@ -547,10 +547,16 @@ def first_turn(flow: Flow, k: int, spin: GlobalSpin) -> GlobalSpin | None:
         return None
     exits = {s for b in loop for s in flow.blocks[b].succ if s not in loop and not flow.gives_up(s)}
     other = next((s for s in flow.blocks[block].succ if s != taken), taken)
-    into = {taken, other} & set(loop)
-    if len(into) != 1 or not ({taken, other} - into) <= exits:
+    ways = {way: ahead for way in (taken, other) if (ahead := _ahead_of(flow, way, loop)) is not None}
+    if len(ways) != 1 or not {taken, other} - ways.keys() <= exits:
         return None
-    found = _decided_by(flow, k, last, taken not in loop)
+    ((_, ahead),) = ways.items()
+    turns = {r for b in (*ahead, *loop) for x in flow.instructions(b) for r in results(x)}
+    if any(not (turns - {*results(here), *results(there)}).isdisjoint(flow.live_at(s)) for s in exits):
+        return None  # what the turns have written is looked at, and a passed first look leaves it out
+    if {*registers(here.operands[1]), *registers(spin.bound)} & turns - {*results(there)}:
+        return None
+    found = _decided_by(flow, k, last, taken not in ways)
     if found is None or (found.compare, found.bound, found.unsigned) != (
         spin.compare, spin.bound, spin.unsigned
     ):  # fmt: skip
@@ -559,6 +565,20 @@ def first_turn(flow: Flow, k: int, spin: GlobalSpin) -> GlobalSpin | None:
     if between.intersection(registers(here.operands[1])) or between.intersection(registers(spin.bound)):
         return None
     return found if k < found.decides and flow.block_of[found.decides] == block else None
+
+
+def _ahead_of(flow: Flow, block: int, loop: Collection[int]) -> tuple[int, ...] | None:
+    """The blocks that lead from one to a loop, and nowhere else, and wait for nothing; None: it leads to
+    something else."""
+    found: list[int] = []
+    while block not in loop:
+        if block == flow.end or block in found or len(flow.blocks[block].succ) != 1:
+            return None
+        if not all(map(harmless, flow.instructions(block))) or len(flow.blocks[block].pred) != 1:
+            return None
+        found.append(block)
+        (block,) = flow.blocks[block].succ
+    return tuple(found)
 
 
 def _converted(flow: Flow, k: int) -> tuple[object, ...]:

@@ -100,6 +100,11 @@ class LaneMasks:
         of_all = vote.op == "vote" and "ballot" in vote.mods and self.values.all_lanes(vote.operands[-1])
         return self._from(made, at) if of_all else None
 
+    def of_groups(self, made: int, at: int) -> frozenset[str] | None:
+        """The same of masks that instruction ``made`` makes for groups of lanes, and of any instruction
+        ``at`` behind it: the lanes of one group have one mask, and each is named by its own."""
+        return self._from(made, at)
+
     def equal(self, at: int) -> Iterator[tuple[int, Operand, Operand]]:
         """The operands that are equal in each lane that comes to an instruction, by the ``setp`` that asks.
         No lane that comes has left a loop since in a turn of its own."""
@@ -177,13 +182,20 @@ class LaneMasks:
         i, guard = self.flow.body[k], self.flow.body[at].guard
         between = sorted(self.above(here) - self.above(there) - skipped)
         if i.op == "activemask" or (i.op == "match" and "any" in i.mods):
-            known = i.op == "activemask" or self.values.constant(i.operands[-1]) is not None
-            return self._deciding(between) if known and guard is None else None
+            among = frozenset[str]() if i.op == "activemask" else self._among(k)
+            return None if among is None or guard is not None else among | self._deciding(between)
         if i.op != "vote" or "ballot" not in i.mods:
             return None
         ways = {b: self._decides(b, here) for b in between}
         own = () if guard is None else self._conjuncts(guard, at, holds=not self.flow.body[at].negated)
         return self._other_registers(self._predicate(i.operands[1], k, holds=holds), ways, own)
+
+    def _among(self, k: int) -> frozenset[str] | None:
+        """What decides between the mask that a ``match`` is given and the ``match``; None: another mask."""
+        asked = self.flow.body[k].operands[-1]
+        if self.values.constant(asked) is not None:
+            return frozenset()
+        return self.made_of_those_that_come(k, asked)
 
     def _rest_of(self, k: int) -> int | None:
         """The vote of which an instruction makes the mask of those who voted against: the lanes that it

@@ -12,6 +12,10 @@ A lane comes alone where its number is compared with what all lanes of the warp 
 
     bfind.u32 %l, %m;  setp.ne.u32 %q, %laneid, %l;  @%q bra OVER;  st.shared.u32 [%a], %x;
 
+Lanes may come in *groups*, each with a mask of its own (``activemask``, ``match.any``, a ballot). One lane
+of each comes where its number is compared with the lowest or the highest of its mask, or where no lane of its
+mask lies below it.
+
 What else the place is made of has to be one value in the warp. Sums may wrap: so do their differences, which
 are far less than the range of a register.
 """
@@ -40,6 +44,14 @@ _SIDES = {"%lanemask_lt": 0, "%lanemask_le": 1, "%lanemask_gt": 0, "%lanemask_ge
 #: What is shifted left by the lane's number, and what then makes a mask of the lanes below it.
 _ONES: Mapping[int | None, int] = {0xFFFFFFFF: 0, 0xFFFFFFFE: 1}
 _LESS_ONE = {("add", -1), ("add", 0xFFFFFFFF), ("sub", 1)}
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """The lowest lane of each mask that instruction ``made`` makes for a group of lanes, or the highest."""
+
+    made: int
+    lowest: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,31 +133,89 @@ class LaneRanks:
         k = versions.writer[versions.read(op.name, at)]
         return k if k >= 0 and self._body[k].guard is None and self._body[k].operands[0] == op else None
 
+    # ------------------------------------------------------------ groups
+
+    def led(self, k: int) -> Leader | None:
+        """Who comes to an instruction where one lane of each mask at most does."""
+        return next((made for x in self.masks.equal(k) if (made := self.led_by(*x)) is not None), None)
+
+    def led_by(self, at: int, one: Operand, other: Operand) -> Leader | None:
+        """The same where two operands of a ``setp`` are equal in each lane that comes."""
+        for own, named in ((one, other), (other, one)):
+            found = self.chosen(named, at) if self.is_lane(own, at) else self._none_below(own, named, at)
+            if found is not None:
+                return found
+        return None
+
+    def chosen(self, op: Operand, at: int) -> Leader | None:
+        """The lane of a mask that an operand is, in each lane of the mask's group that comes to an
+        instruction."""
+        lane = self.masks.values.chosen_lane(op, at)
+        made = None if lane is None or lane.from_last else self._made(lane.mask, lane.at, at)
+        if lane is None or made is None:
+            return None
+        return Leader(made, lowest=self._body[lane.at].op == "brev")
+
+    def _none_below(self, op: Operand, zero: Operand, at: int) -> Leader | None:
+        """The lowest lane of a mask, where an operand has the lanes of the mask below the own one and is
+        compared with 0."""
+        k = self._writer(op, at)
+        if k is None or self._body[k].name != "and.b32" or self.uniformity.constant(zero, at) != 0:
+            return None
+        one, other = self._body[k].operands[1:]
+        for mask, side in ((one, other), (other, one)):
+            if self._is_below(side, k) and isinstance(mask, Reg):
+                made = self._made(mask, k, at)
+                return None if made is None else Leader(made, lowest=True)
+        return None
+
+    def _is_below(self, op: Operand, at: int) -> bool:
+        """Whether an operand is the mask of the lanes below the own one."""
+        if isinstance(op, Special):
+            return op.name == "%lanemask_lt"
+        k = self._writer(op, at)
+        return k is not None and self._body[k].op == "mov" and self._is_below(self._body[k].operands[1], k)
+
+    def _made(self, mask: Reg, read: int, at: int) -> int | None:
+        """What makes a mask that one instruction reads, if it names the lanes of its group that come to
+        another one behind it."""
+        made = self.masks.values.origin(mask, read)
+        deciding = None if made is None else self.masks.of_groups(made, at)
+        if made is None or deciding is None or not self.masks.values.before(read, at):
+            return None
+        return None if self.uniformity.since(self.masks.met(read, mask), deciding) & LANES else made
+
     # ------------------------------------------------------------ ranks
 
-    def rank(self, op: Operand, at: int, access: int) -> tuple[int, int] | None:
+    def rank(self, op: Operand, at: int, access: int, *, groups: bool = False) -> tuple[int, int] | None:
         """Of the bits on one side of each lane, of a mask of the lanes at an access: what makes the mask, and
-        how many of the bits there are at least, 1 where the own lane is among them."""
+        how many of the bits there are at least, 1 where the own lane is among them. ``groups``: the lanes
+        may have masks of several groups."""
         k = self._writer(op, at)
         if k is None or self._body[k].op != "and":
             return None
         one, other = self._body[k].operands[1:]
         for mask, side in ((one, other), (other, one)):
             first = self._side(side, k)
-            if first is not None and self._names(mask, k, access):
-                made = self.masks.values.origin(mask, k) if isinstance(mask, Reg) else None
-                return None if made is None else (made, first)
+            if first is None or not isinstance(mask, Reg):
+                continue
+            made = self._made(mask, k, access) if groups else self._of_one_vote(mask, k, access)
+            if made is not None:
+                return made, first
         return None
 
     def _ranks(self, op: Operand, at: int, access: int) -> bool:
         """Whether an operand has the bits on one side of each lane, of a mask of the lanes at an access."""
         return self.rank(op, at, access) is not None
 
-    def _names(self, mask: Operand, at: int, access: int) -> bool:
-        """Whether a mask, as an instruction reads it, names the lanes that come to an access."""
-        made = self.masks.values.origin(mask, at) if isinstance(mask, Reg) else None
+    def _of_one_vote(self, mask: Reg, at: int, access: int) -> int | None:
+        """What makes a mask that an instruction reads, if it names the lanes that come to an access, and all
+        lanes of the warp have one."""
+        made = self.masks.values.origin(mask, at)
         deciding = None if made is None else self.masks.of_one_vote(made, access)
-        return deciding is not None and not self.uniformity.since(self.masks.met(at, mask), deciding) & LANES
+        if made is None or deciding is None:
+            return None
+        return None if self.uniformity.since(self.masks.met(at, mask), deciding) & LANES else made
 
     def _side(self, op: Operand, at: int) -> int | None:
         """Whether an operand is the mask of the lanes on one side of the own one: 1 with it, 0 without."""
@@ -192,4 +262,4 @@ class LaneRanks:
         return k is not None and self._body[k].op == "mov" and self._is_thread(self._body[k].operands[1], k)
 
 
-__all__ = ["ALONE", "LaneRanks"]
+__all__ = ["ALONE", "LaneRanks", "Leader"]

@@ -121,6 +121,14 @@ class SlotCounters:
         counts = at >= 0 and self.flow.body[at].name == "popc.b32" and self.flow.body[at].guard is None
         return at if counts else None
 
+    def _origin(self, k: int) -> int | None:
+        """What makes the mask whose lanes an atomic adds."""
+        popc = self.counted(k)
+        mask = None if popc is None else self.flow.body[popc].operands[1]
+        return (
+            self.ranks.masks.values.origin(mask, popc) if popc is not None and isinstance(mask, Reg) else None
+        )
+
     def _place(self, k: int) -> int | None:
         places = self.ranges.reached(k).places
         return places.low if places is not None and places.low == places.high else None
@@ -239,7 +247,14 @@ class SlotCounters:
         return int(np.max(list(heaviest.values()), axis=0).sum())
 
     def _weight(self, k: int) -> NDArray[np.int64]:
-        """What each thread adds by an atomic. Lanes of a mask are counted once for a warp."""
+        """What each thread adds by an atomic. Lanes of a mask are counted once for a warp; where one lane
+        adds for its group, each lane of the group for itself."""
+        leader = None if self.count(k) else self.ranks.led(k)
+        if leader is not None and self._origin(k) == leader.made:
+            above = self._above(self.flow.block_of[leader.made])
+            grouped = self._coming(leader.made, above, surely=False)
+            assert grouped is not None
+            return grouped.astype(np.int64)
         coming = self._coming(k, self._above(self.flow.block_of[k]), surely=False)
         assert coming is not None
         count = self.count(k) or 0

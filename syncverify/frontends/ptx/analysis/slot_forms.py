@@ -36,17 +36,20 @@ _LESS = {"lt": 1, "lo": 1, "le": 0, "ls": 0}
 @dataclass(frozen=True, slots=True)
 class Rank:
     """The lanes of a mask on one side of the own one, which is one of them. ``made``: the instruction that
-    makes the mask; ``first``: the least rank, 1 where the own lane counts."""
+    makes the mask; ``first``: the least rank, 1 where the own lane counts; ``one``: all lanes of the warp
+    have one mask."""
 
     made: int
     first: int
+    one: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
     """``scale * number + by * rank + rest``.
 
-    ``takes``: the atomics one of which brought the number; ``shuffle``: the ``shfl`` that handed it on.
+    ``takes``: the atomics one of which brought the number; ``shuffle``: the ``shfl`` that handed it on;
+    ``group``: what makes the mask of the lanes that got it, None where these are all of the warp.
     ``most``: what the number is at most, and what number and rank together are, as the kernel compares them.
     ``negative``: a sum on the way may be below 0.
     """
@@ -54,6 +57,7 @@ class Form:
     takes: frozenset[int] = frozenset()
     scale: int = 0
     shuffle: int | None = None
+    group: int | None = None
     rank: Rank | None = None
     by: int = 0
     rest: Interval = _ZERO
@@ -175,17 +179,43 @@ class SlotForms:
     # ------------------------------------------------------------ numbers that a leader takes for its warp
 
     def _shuffled(self, i: Instr, k: int) -> Form | None:
-        """What ``shfl`` hands to all lanes of a warp, from the one that alone executes an atomic before."""
+        """What ``shfl`` hands to all lanes of a warp, or of a group, from the one that alone executes an
+        atomic before."""
         into, source, lane, clamp, mask = i.operands
         constant = self.ranks.uniformity.constant
-        whole = constant(clamp, k) == 31 and (constant(mask, k) or 0) & _ALL_LANES == _ALL_LANES
-        if i.mods != ("sync", "idx", "b32") or not whole or not isinstance(source, Reg):
+        if i.mods != ("sync", "idx", "b32") or constant(clamp, k) != 31 or not isinstance(source, Reg):
             return None
         if isinstance(into, Pair) and not isinstance(into.first, Reg):
             return None
-        takes = [t for t in self.atomics if results(self.flow.body[t]) == (source.name,)
-                 and self._leads(t, lane, k) and self._arrives(t, source.name, k)]  # fmt: skip
-        return Form(frozenset(takes), 1, k) if len(takes) == 1 else None
+        if (constant(mask, k) or 0) & _ALL_LANES == _ALL_LANES:
+            takes: dict[int, int | None] = {
+                t: None for t in self._taken(source, k) if self._leads(t, lane, k)
+            }
+        else:
+            led = {t: self._leads_group(t, lane, mask, k) for t in self._taken(source, k)}
+            takes = {t: made for t, made in led.items() if made is not None}
+        if len(takes) != 1:
+            return None
+        ((take, group),) = takes.items()
+        return Form(frozenset({take}), 1, k, group)
+
+    def _taken(self, source: Reg, k: int) -> list[int]:
+        """The atomics that bring what ``shfl`` reads."""
+        takes = [t for t in self.atomics if results(self.flow.body[t]) == (source.name,)]
+        return [t for t in takes if self._arrives(t, source.name, k)]
+
+    def _leads_group(self, take: int, lane: Operand, mask: Operand, k: int) -> int | None:
+        """What makes the mask that ``shfl`` is given, if the lane that it reads from alone of these lanes
+        executes an atomic before. All lanes of the mask come to the choice and to the ``shfl``."""
+        ranks = self.ranks
+        chosen = ranks.masks.chosen_by(take, k)
+        if chosen is None or k in self.paths.after(k, frozenset({chosen[0]})):
+            return None
+        leader = ranks.led_by(*chosen[1:])
+        origin = ranks.masks.values.origin(mask, k) if isinstance(mask, Reg) else None
+        if leader is None or leader.made != origin or ranks.chosen(lane, k) != leader:
+            return None
+        return leader.made
 
     def _leads(self, take: int, lane: Operand, k: int) -> bool:
         """Whether the lane that ``shfl`` reads from, and no other one, executes an atomic before it does."""
@@ -214,8 +244,11 @@ class SlotForms:
         return k in self.paths.after(take) and not any(name in results(self.flow.body[j]) for j in between)
 
     def _rank(self, i: Instr, k: int, access: int) -> Rank | None:
-        found = self.ranks.rank(i.operands[1], k, access)
-        return None if found is None else Rank(*found)
+        of_all = self.ranks.rank(i.operands[1], k, access)
+        if of_all is not None:
+            return Rank(*of_all)
+        found = self.ranks.rank(i.operands[1], k, access, groups=True)
+        return None if found is None else Rank(*found, one=False)
 
     @cached_property
     def paths(self) -> Paths:

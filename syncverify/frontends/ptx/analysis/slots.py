@@ -21,6 +21,11 @@ lane adds its rank. Lanes of one ballot have different ranks below its count, so
 ballot and ``shfl`` are by all lanes, and threads synchronize by barriers of the block or of the warp alone.
 Each lane accesses its slot before its next barrier, so before the one that orders the atomic with a reset.
 
+*Numbers for a group.* The mask may also name a group of lanes (``activemask``, ``match.any``, a ballot of
+those who go on), the lowest or the highest of which adds. Then rank, count and ``shfl`` are by one mask, and
+lanes of a group have one mask. At the ``shfl`` they have passed the same barriers of the block: the rest is
+as for a warp. Each lane is of one group at a time: together the groups add as many as lanes come.
+
 Where a counter's numbers are known, or the kernel compares them, an access has bounds.
 """
 
@@ -159,6 +164,8 @@ class Slots:
             return False
         mask, values = self.flow.body[popc].operands[1], self.ranks.masks.values
         made = values.origin(mask, popc) if isinstance(mask, Reg) else None
+        if not (form.rank.one if form.group is None else form.group == form.rank.made):
+            return False
         if made != form.rank.made or not counters.barriers_only or not values.before(made, shuffle):
             return False
         paths, ends = self._forms.paths, frozenset({take, shuffle})

@@ -81,8 +81,7 @@ def meetings(stores: Sequence[tuple[int, StoreRows]], orders: Orders) -> Iterato
     if len(rows) < 2:
         return
     cluster = {b: c for _, x in rows for b, c in zip(x.blocks.tolist(), x.clusters.tolist(), strict=True)}
-    unit = _unit([x for _, x in rows])
-    table = _Table([_spread(n, x, unit) for n, x in rows])
+    table = _Table(_parts(rows))
     found: dict[tuple[int, int, bool], bool] = {}
     for group in table.groups():
         for a, b in _pairs(group):
@@ -101,7 +100,7 @@ def meetings(stores: Sequence[tuple[int, StoreRows]], orders: Orders) -> Iterato
         yield Meeting(j, k, of_blocks, sure, x.elected or y.elected)
 
 
-#: A store by a thread: its instruction, its block, its number there, and what it stores.
+#: A store by a thread: its instruction, its block, its number there, and which of the values of its place.
 _Row = tuple[int, int, int, int]
 
 
@@ -134,14 +133,45 @@ def _unit(some: Sequence[StoreRows]) -> int:
     return int(np.gcd.reduce([*sizes, *(np.gcd.reduce(at) for x in some for at in x.places)]))
 
 
-def _spread(n: int, x: StoreRows, unit: int) -> tuple[list[Numbers], NDArray[Any], Numbers, Numbers, Numbers]:
-    """One row for each unit of bytes that a store writes: places, instruction, block, thread and value."""
+#: Rows of stores: places, instruction, block, thread and value.
+_Part = tuple[list[Numbers], NDArray[Any], Numbers, Numbers, Numbers]
+
+
+def _parts(rows: Sequence[tuple[int, StoreRows]]) -> list[_Part]:
+    """The bytes that stores write. Where no value has a number, each differs from each other in all bytes:
+    then two stores meet if they do in the first byte of one."""
+    if any(word is not None for _, x in rows for word in x.words):
+        unit = _unit([x for _, x in rows])
+        return [_spread(n, x, unit) for n, x in rows]
+    begins = np.unique(np.concatenate([x.places[0] for _, x in rows]))
+    return [_begun(n, x, begins) for n, x in rows]
+
+
+def _begun(n: int, x: StoreRows, begins: Numbers) -> _Part:
+    """One row for each place at which a store begins, this one or another, among the bytes of a store."""
+    at = x.places[0]
+    low = np.searchsorted(begins, at)
+    count = np.maximum(np.searchsorted(begins, at + np.uint64(x.size * len(x.words))) - low, 1)
+    of = np.repeat(np.arange(len(at)), count)
+    steps = np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count)
+    behind = begins[low[of] + steps] - at[of]
+    places = [p[of] + behind for p in x.places]
+    return places, np.full(len(of), n), x.blocks[of], x.threads[of], _own(n, x)[of]
+
+
+def _own(n: int, x: StoreRows) -> Numbers:
+    """Numbers that no other thread has, and none for another instruction."""
+    return (x.blocks * _THREADS + x.threads) * _MIXED[1] + np.array([n + 1], dtype=np.uint64) * _MIXED[2]
+
+
+def _spread(n: int, x: StoreRows, unit: int) -> _Part:
+    """One row for each unit of bytes that a store writes."""
     each = x.size // unit
     steps = np.arange(0, x.size * len(x.words), unit, dtype=np.uint64)
     places = [(at[:, None] + steps).ravel() for at in x.places]
     count = len(x.blocks)
     values = np.empty((count, len(steps)), dtype=np.uint64)
-    own = (x.blocks * _THREADS + x.threads) * _MIXED[1] + np.array([n + 1], dtype=np.uint64) * _MIXED[2]
+    own = _own(n, x)
     mask = np.uint64((1 << 8 * min(unit, 8)) - 1)
     for m, word in enumerate(x.words):
         for j in range(each):
@@ -157,9 +187,7 @@ def _spread(n: int, x: StoreRows, unit: int) -> tuple[list[Numbers], NDArray[Any
 class _Table:
     """The rows of all stores."""
 
-    def __init__(
-        self, parts: Sequence[tuple[list[Numbers], NDArray[Any], Numbers, Numbers, Numbers]]
-    ) -> None:
+    def __init__(self, parts: Sequence[_Part]) -> None:
         self.places = [np.concatenate(x) for x in zip(*(p[0] for p in parts), strict=True)]
         self.rest = [np.concatenate([p[1 + n] for p in parts]) for n in range(4)]
 
@@ -171,16 +199,16 @@ class _Table:
                 return
         order = np.lexsort(self.places)
         places = np.stack([x[order] for x in self.places])
-        rows = np.stack([x[order].astype(np.uint64) for x in self.rest])
-        ends = np.flatnonzero((places[:, 1:] != places[:, :-1]).any(axis=0)) + 1
-        seen = set[frozenset[_Row]]()
-        for part in np.split(rows, ends, axis=1):
-            group = {(int(a), int(b), int(c), int(d)) for a, b, c, d in part.T}
-            number = {d: n for n, d in enumerate(sorted({d for *_, d in group}))}
-            shape = frozenset((a, b, c, number[d]) for a, b, c, d in group)
-            if len({a for a, *_ in group}) > 1 and shape not in seen:
+        group = np.zeros(len(order), dtype=np.int64)
+        group[1:] = np.cumsum((places[:, 1:] != places[:, :-1]).any(axis=0))
+        who = [x[order].astype(np.int64) for x in self.rest[:3]]
+        rows = _each_once([group, *who, _numbered(group, self.rest[3][order])])
+        ends = np.flatnonzero(np.diff(rows[:, 0])) + 1
+        seen = set[bytes]()
+        for part in np.split(rows[:, 1:], ends):
+            if part[0, 0] != part[-1, 0] and (shape := part.tobytes()) not in seen:
                 seen.add(shape)
-                yield sorted(group)
+                yield [(a, b, c, d) for a, b, c, d in part.tolist()]
 
     def _keep(self, at: Numbers) -> None:
         """Leaves out the rows at whose place no two instructions, threads or values come together."""
@@ -196,6 +224,28 @@ class _Table:
         rows = np.sort(order[np.repeat(kept, np.diff(np.append(first, len(at))))])
         self.places = [x[rows] for x in self.places]
         self.rest = [x[rows] for x in self.rest]
+
+
+def _each_once(columns: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """The rows of some columns in their order, each once."""
+    rows = np.stack(columns, axis=1)[np.lexsort(columns[::-1])]
+    kept = np.ones(len(rows), dtype=bool)
+    kept[1:] = (rows[1:] != rows[:-1]).any(axis=1)
+    return np.ascontiguousarray(rows[kept])
+
+
+def _numbered(group: NDArray[np.int64], values: Numbers) -> NDArray[np.int64]:
+    """By row of sorted groups, the number of its value among those of its group."""
+    order = np.lexsort((values, group))
+    of, held = group[order], values[order]
+    first = np.ones(len(order), dtype=bool)
+    first[1:] = of[1:] != of[:-1]
+    new = ~first
+    new[1:] &= held[1:] != held[:-1]
+    count = np.cumsum(new)
+    found = np.empty(len(order), dtype=np.int64)
+    found[order] = count - np.repeat(count[first], np.diff(np.append(np.flatnonzero(first), len(order))))
+    return found
 
 
 __all__ = ["Meeting", "Orders", "meetings"]

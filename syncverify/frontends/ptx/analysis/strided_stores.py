@@ -5,14 +5,14 @@
 A block of 32 x 8 threads stores each word of ``tile[32][33]`` once, but for the column that pads it. With
 twice as many rows two threads would store to one place, and with rows of 64 they would as well. Where each
 thread stores is followed in numbers, so ``tile[t % 4 * 4][t / 4]`` has a place as well. What ``cp.async``
-writes is a store here.
+writes is a store here. A store that some threads of the block leave out by their numbers says nothing.
 
 A heuristic: it chooses the block that a text is meant for, which is checked like any other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from math import gcd, prod
@@ -20,6 +20,7 @@ from math import gcd, prod
 import numpy as np
 from numpy.typing import NDArray
 
+from syncverify.frontends.ptx.analysis.block_places import conditions
 from syncverify.frontends.ptx.analysis.thread_values import Numbers, ThreadValues
 from syncverify.frontends.ptx.decode.memory import decode_place
 from syncverify.frontends.ptx.flow.control_flow import Flow
@@ -114,9 +115,10 @@ def _stores(flow: Flow, block: Dims, arrays: Sequence[str]) -> dict[str, dict[in
 
 def _each(flow: Flow, block: Dims, arrays: Sequence[str]) -> Iterator[tuple[str, int, _Store]]:
     values = _Places(flow, block, arrays)
+    controllers = flow.controllers()
     for k, i in enumerate(flow.body):
         written = _written(i) if flow.block_of[k] in flow.reached else None
-        if written is None:
+        if written is None or _of_some(values, controllers, k):
             continue
         held = values.read(written[0].base, k)
         if held is None:
@@ -125,6 +127,18 @@ def _each(flow: Flow, block: Dims, arrays: Sequence[str]) -> Iterator[tuple[str,
         number = int(at[0]) >> _ARRAY
         if 0 < number <= len(arrays) and bool(np.all(at >> _ARRAY == number)):
             yield arrays[number - 1], k, _Store(written[1], at - (number << _ARRAY))
+
+
+def _of_some(values: _Places, controllers: Sequence[Collection[int]], k: int) -> bool:
+    """Whether the numbers of threads say that some of the block do not come to an instruction."""
+    for at, wanted in conditions(values.flow, controllers, k):
+        i = values.flow.body[at]
+        if i.guard is None or wanted is None:
+            continue
+        held = values.of_version(values.flow.versions.read(i.guard.name, at))
+        if held is not None and not bool(np.all((held & np.uint64(1)).astype(bool) == (wanted != i.negated))):
+            return True
+    return False
 
 
 def _written(i: Instr) -> tuple[Mem, int] | None:

@@ -32,7 +32,7 @@ from syncverify.frontends.ptx.analysis.copy_addresses import (
 )
 from syncverify.frontends.ptx.analysis.counted_blocks import only_counts
 from syncverify.frontends.ptx.analysis.dependent_launch import early_accesses, reads_unwritten
-from syncverify.frontends.ptx.analysis.distinct_places import distinct_places
+from syncverify.frontends.ptx.analysis.distinct_places import distinct_places, placed_by_data
 from syncverify.frontends.ptx.analysis.drop_global_effects import untracked
 from syncverify.frontends.ptx.analysis.early_returns import early_returns
 from syncverify.frontends.ptx.analysis.external_releases import exchanged, released_unseen
@@ -576,6 +576,17 @@ class Plan:
             if rank is None:
                 return slot
             return Slot(OF_RANKS + rank.group, rank.places, bounded=True, floats=rank.floats)
+
+        return of
+
+    def slots_of_numbers(self, slots: Callable[[int], Slot | None]) -> Callable[[int], int]:
+        """By the site of a store whose place has a number, the group of its slot; 0: it has none."""
+        placed = placed_by_data(self.body)
+
+        @cache
+        def of(site: int) -> int:
+            found = slots(site) if self._instruction(site) in placed else None
+            return 0 if found is None else found.group
 
         return of
 

@@ -91,6 +91,9 @@ class Context(Protocol):
         such accesses are left out), and ``Footprint.slots``. Only a proof may rest on that. None: it has no
         slot."""
 
+    def slot_group(self, site: int) -> int:
+        """``Footprint.slots`` of a store whose place has a number in these lanes; 0: it has no slot."""
+
     def group(self, site: int) -> int:
         """The group of an access of which no two race (``Footprint.slots``); 0: it is in none."""
 

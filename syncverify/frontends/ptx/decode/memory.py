@@ -162,8 +162,8 @@ def access_events(a: Access, ctx: Context, site: int, address: Value, values: Se
         fp = replace(fp, overlap=not alike, alike=alike)
     if a.single:
         fp = replace(fp, element=a.single)
-    if group:
-        fp = replace(fp, slots=group)
+    if slots := group or (writes and ctx.slot_group(site)):
+        fp = replace(fp, slots=slots)
     return _events(a, site, ctx.footprint(fp), handle)
 
 

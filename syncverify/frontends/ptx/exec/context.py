@@ -172,6 +172,9 @@ class ClassContext:
         reached = Range(low, high - low)
         return (None if t.sure else reached), found.group
 
+    def slot_group(self, site: int) -> int:
+        return 0 if self.tables.certain or self.ctas > 1 else self.tables.slots_of_numbers(site)
+
     def group(self, site: int) -> int:
         t = self.tables
         found = None if t.certain or self.ctas > 1 else t.between_barriers(site)

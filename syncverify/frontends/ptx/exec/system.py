@@ -127,6 +127,7 @@ class PtxSystem(SymbolicSystem):
             tables.into_arrays = program.into_arrays(launch.block, shared)
             tables.lowest = program.lowest(shared)
             tables.slots = program.shared_slots(launch.block, shared)
+            tables.slots_of_numbers = program.slots_of_numbers(tables.slots)
             if launch.sized:
                 tables.between_barriers = program.between_barriers(launch.block, shared)
                 tables.only_groups = not program.barriers

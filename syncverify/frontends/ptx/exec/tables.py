@@ -214,6 +214,7 @@ class Tables:
     into_arrays: Callable[[int, int], Mapping[str, Interval] | None] = field(default=lambda site, warp: None)
     lowest: Callable[[int], int | None] = field(default=lambda site: None)  # the least place, by site
     slots: Callable[[int], Slot | None] = field(default=lambda site: None)  # by site
+    slots_of_numbers: Callable[[int], int] = field(default=lambda site: 0)  # groups, by site
     only_groups: bool = False  # all accesses to shared memory are in groups of ``between_barriers``
     #: by site: of accesses that sizes place, those that do not race
     between_barriers: Callable[[int], SizedAccess | None] = field(default=lambda site: None)

@@ -263,6 +263,14 @@ class Flow:
         names = frozenset(r for i in self.body for r in results(i))
         return live_before(self, lambda k: sources(self.body[k]), lambda k: results(self.body[k]), names)
 
+    def live_at(self, block: int) -> frozenset[str]:
+        """The registers that are read from a block on before they are written."""
+        return frozenset() if block == self.end else self._live[block]
+
+    def instructions(self, block: int) -> tuple[Instr, ...]:
+        """Those of a block."""
+        return tuple(self.body[self.blocks[block].lo : self.blocks[block].hi])
+
     def gives_up(self, block: int) -> bool:
         """Whether control that comes to a block ends in a trap."""
         for _ in range(8):

@@ -36,6 +36,8 @@ _COPIES = frozenset({"mov", "cvt"})
 _NUMBERS = frozenset({"mul", "mad", "add"})
 #: Clusters along the axes that are asked about: along one of them, and along all.
 _TWO, _MORE = 2, 5
+#: The first of them and two others.
+_THREE = 3
 #: What makes a constant that counts are compared with.
 _NEAR = frozenset({"mov", "add", "sub"})
 #: What leaves a count what it is, but for constants that are added; what makes no other number of it.
@@ -69,8 +71,9 @@ def asks_places(function: Function) -> bool:
 
 
 def with_others(facts: PtxFacts, function: Function) -> PtxFacts | None:
-    """The facts with two clusters along the open axes of which a text reads the place, and one along others;
-    None where it reads none. A text that only asks which block is the first has others in mind."""
+    """The facts with three clusters along open axes of which a text reads the place, and one along others;
+    None where it reads none. A text that only asks which block is the first has others in mind, and two of
+    them may do the same."""
     sizes = dict(zip(_AXES, facts.cluster or (1, 1, 1), strict=True))
     read = {a for a in _AXES for i in function.body if any(_is(o, _PLACES, a) for o in i.operands)}
     found = facts if read else None
@@ -78,7 +81,7 @@ def with_others(facts: PtxFacts, function: Function) -> PtxFacts | None:
         if found is None or f"grid.{axis}" not in _open(facts):
             continue
         try:
-            found = found.bind({f"grid.{axis}": sizes[axis] * (_TWO if axis in read else 1)})
+            found = found.bind({f"grid.{axis}": sizes[axis] * (_THREE if axis in read else 1)})
         except InputError:
             found = None
     return found

@@ -217,6 +217,8 @@ class Arithmetic:
         first = args[0]
         if isinstance(first, int) and i.op == "popc":
             return (first & (1 << width(type_)) - 1).bit_count()
+        if isinstance(first, int) and i.op == "and" and isinstance(args[1], Bits):
+            first, args = args[1], [args[1], first]
         if isinstance(first, Bits):
             return self._of_bits(i, first, args[1:]) if width(type_) == 32 else None
         forms = [x for x in args if isinstance(x, int | Form)]

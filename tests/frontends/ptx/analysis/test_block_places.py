@@ -6,12 +6,16 @@ from collections.abc import Callable
 from itertools import combinations
 from random import Random
 
+import numpy as np
 import pytest
 
 import syncverify
+from syncverify.frontends.ptx.analysis import block_places
 from syncverify.frontends.ptx.analysis.block_places import BlockPlaces, Shared
+from syncverify.frontends.ptx.analysis.thread_values import Numbers
 from syncverify.frontends.ptx.decode.memory import decode_place
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.syntax.nodes import Instr
 from syncverify.frontends.ptx.syntax.parser import parse
 
 #: %r0: the block, %r1: the thread; %r4: the place in words, %r5: the value.
@@ -139,6 +143,58 @@ def test_beside_numbers_alone(seed: int) -> None:
         places = BlockPlaces(flow, (1, 1, 1), (48, 1, 1), None, lambda name, at, size: None)
         found = places.shared(k, store, ["%r5"])
         assert found is (Shared.CERTAINLY if len(set(values[-1])) < 48 else Shared.NO), place
+
+
+def _inserted(a: int, b: int, at: int, count: int) -> int:
+    """``bfi.b32``, bit by bit."""
+    for n in range(count & 255):
+        if (at & 255) + n < 32:
+            b = b & ~(1 << (at & 255) + n) | (a >> n & 1) << (at & 255) + n
+    return b
+
+
+def _bits_differ(seed: int) -> bool:
+    """Whether something else is said of places that ``bfi`` makes of numbers of 24 blocks and 4 threads."""
+    draw = Random(seed)
+    inputs = [(b, t) for b in range(24) for t in range(4)]
+    values = {"%r0": [b for b, _ in inputs], "%r1": [t for _, t in inputs]}
+    text = list[str]()
+    for n in range(draw.randint(1, 3)):
+        names = [draw.choice([*values, str(draw.choice([0, 5, 32, 0xFFFFFFFF]))]) for _ in range(2)]
+        at = draw.choice([0, 1, 2, 4, 5, 16, 30, 31, 32, 256, 258])
+        count = draw.choice([0, 1, 2, 3, 4, 5, 8, 31, 32, 33, 257])
+        columns = [values.get(x) or [int(x)] * len(inputs) for x in names]
+        values[f"%r{30 + n}"] = [_inserted(a, b, at, count) for a, b in zip(*columns, strict=True)]
+        text.append(f"bfi.b32 %r{30 + n}, {names[0]}, {names[1]}, {at}, {count};")
+    last = f"%r{29 + len(text)}"
+    place = f"{' '.join(text)} mov.u32 %r4, {last};"
+    flow = Flow(
+        parse(TEXT.replace("PLACE", place).replace("AHEAD", "").replace("ONE", ""), "k.ptx").functions[0]
+    )
+    k = next(n for n, i in enumerate(flow.body) if i.op == "st")
+    store = decode_place(flow.body[k])
+    assert store is not None
+    places = BlockPlaces(flow, (4, 1, 1), (24, 1, 1), None, lambda name, at, size: None)
+    found = places.shared(k, store, ["%r5"]) is not Shared.NO
+    blocks: dict[int, set[int]] = {}
+    for (b, _), at in zip(inputs, values[last], strict=True):
+        blocks.setdefault(at, set()).add(b)
+    return found is not any(len(x) > 1 for x in blocks.values())
+
+
+@pytest.mark.parametrize(
+    ("first", "last"), [(0, 80), pytest.param(80, 3_000, marks=pytest.mark.slow)], ids=("some", "more")
+)
+def test_inserted_bits_beside_each_bit(first: int, last: int) -> None:
+    assert [seed for seed in range(first, last) if _bits_differ(seed)] == []
+
+
+def test_bits_that_go_on_behind_their_field_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    def whole(i: Instr, args: list[Numbers]) -> Numbers:
+        return args[0] << np.minimum(args[2], np.uint64(31)) | args[1]
+
+    monkeypatch.setitem(block_places._Values.operations, "bfi", whole)
+    assert any(map(_bits_differ, range(80)))
 
 
 #: The thread, the block; guards by both; places that a step and a size set apart.

@@ -98,6 +98,12 @@ RIGHT = [
     (_shuffled(), _store("", guard=WITH)),
     (_shuffled(), _store(SPLIT.format(own="%r5", total="%r21"), 4, size="u32")),
     (BY_BALLOT.format(first=0, side="lt").replace("[sums+0]", "[%r50]"), _store("", guard=WITH)),
+    (
+        BY_BALLOT.format(first=0, side="lt")
+        .replace("[sums+0]", "[%r50]")
+        .replace("%r30, %r34", "%r34, %r30"),
+        _store("", guard=WITH),
+    ),
     (_compared("lt", "eq", "lt"), _store("")),
     (_compared("gt", "eq", "gt"), _store("")),
     (_compared("lt", "eq", "lt", "f32"), _store("", 4, size="u32")),
@@ -250,6 +256,8 @@ def _drawn(draw: random.Random) -> str:
         case 2:
             text = BY_BALLOT.format(first=0, side=one_of("lt", "le", "gt", "ge"))
             ranks = BALLOT_PLACE + text.replace("[sums+0]", "[%r50]")
+            if draw.random() < 0.5:
+                ranks = ranks.replace("%r30, %r34", "%r34, %r30")
         case _:
             less, equal = one_of("lt", "le", "gt"), one_of("eq", "ne")
             aside = one_of("lt", "le", "gt", "ge")
@@ -303,3 +311,14 @@ def test_who_reads_behind_a_store_at_ranks_waits(barrier: bool) -> None:
     store = _store("", guard=WITH)
     text = _text(_shuffled(), store if barrier else store.replace("OVER: bar.sync 0;", "OVER:"), READ)
     assert (_verdict(text) == "proved") is barrier
+
+
+@pytest.mark.parametrize("barrier", [True, False])
+@pytest.mark.parametrize("more", ["%r32", "%r3", "0"])
+def test_the_first_lane_has_a_rank_that_is_a_number(barrier: bool, more: str) -> None:
+    """Whatever the ballot is, nobody lies below the first lane of the first warp."""
+    ranks = BALLOT_PLACE + BY_BALLOT.format(first=0, side="lt").replace("[sums+0]", "[%r50]")
+    ranks = ranks.replace("add.u32 %r20, %r20, %r32", f"add.u32 %r20, %r20, {more}")
+    store = _store("", guard=WITH)
+    text = _text(ranks, store if barrier else store.replace("OVER: bar.sync 0;", "OVER:"), READ)
+    assert (_verdict(text) == "proved") is (barrier and more == "%r32")

@@ -119,6 +119,42 @@ def _together(
     return Stage(text, (k,))
 
 
+#: Masks of groups of lanes: MASK is made, OTHER is another one of the same lanes.
+MASKS = {
+    "active": "activemask.b32 MASK; match.any.sync.b32 OTHER, %r94, MASK;",
+    "alike": "activemask.b32 OTHER; match.any.sync.b32 MASK, %r94, OTHER;",
+    "copied": "activemask.b32 OTHER; match.any.sync.b32 %r95, %r94, OTHER; mov.b32 MASK, %r95;",
+    "voted": "mov.b32 MASK, %r92; activemask.b32 OTHER;",
+    "of others": "mov.b32 MASK, %r93; activemask.b32 OTHER;",
+}
+#: Who adds: the lane of a group for which %p4 does not hold.
+LEADERS = {
+    "lowest": "setp.ne.u32 %p4, %r3, %r96;",
+    "highest": "setp.ne.u32 %p4, %r3, %r97;",
+    "none below": "mov.u32 %r98, %lanemask_lt; and.b32 %r98, MASK, %r98; setp.ne.s32 %p4, %r98, 0;",
+    "none above": "mov.u32 %r98, %lanemask_gt; and.b32 %r98, %r98, MASK; setp.ne.s32 %p4, %r98, 0;",
+    "none at or below": "mov.u32 %r98, %lanemask_le; and.b32 %r98, MASK, %r98; setp.ne.s32 %p4, %r98, 0;",
+    "all": "setp.ne.u32 %p4, %r3, %r3;",
+}
+SOURCES = {"lowest": "%r96", "highest": "%r97", "first": "0"}
+
+
+def _in_groups(
+    k: int, scale: int, more: int, mask: str, leader: str, source: str, counted: str = "MASK",
+    ranked: str = "MASK", side: str = "lt",
+) -> Stage:  # fmt: skip
+    """Lanes whose word is large take numbers in groups."""
+    text = f"""vote.sync.ballot.b32 %r92, %p1, -1; vote.sync.ballot.b32 %r93, %p2, -1;
+    and.b32 %r94, %r2, 1; @!%p1 bra L{k}; {MASKS[mask]}
+    brev.b32 %r96, MASK; bfind.shiftamt.u32 %r96, %r96; bfind.u32 %r97, MASK;
+    {LEADERS[leader]} mov.u32 %r1{k}, 0; @%p4 bra M{k};
+    popc.b32 %r5{k}, {counted}; atom.shared.add.u32 %r1{k}, [n], %r5{k};
+    M{k}: shfl.sync.idx.b32 %r1{k}, %r1{k}, {SOURCES[source]}, %r91, MASK;
+    mov.u32 %r6{k}, %lanemask_{side}; and.b32 %r6{k}, %r6{k}, {ranked}; popc.b32 %r6{k}, %r6{k};
+    add.u32 %r1{k}, %r1{k}, %r6{k}; {_store(k, scale, more)} L{k}:"""
+    return Stage(text.replace("MASK", f"%r3{k}").replace("OTHER", f"%r4{k}"), (k,))
+
+
 def _guarded(k: int, count: int, limit: int, test: str) -> Stage:
     return _each(k, count, 4, 0, f"setp.{test} %p5, %r1{k}, {limit}; @%p5 bra L{k};")
 
@@ -155,6 +191,21 @@ BY_HAND = [
     ([_reset(0), _together(0, 4, 0, "lt", "0", "1", "%r3")], [False]),
     ([_reset(0), _together(0, 4, 0, "lt", "0", "0", "%r4")], [False]),
     ([_reset(0), _together(0, 4, 0, *AGREED), _each(1, 1, 4, 0)], [True, True]),
+    ([_reset(0), _in_groups(0, 4, 0, "active", "lowest", "lowest")], [True]),
+    ([_reset(0), _in_groups(0, 4, 0, "active", "highest", "highest", side="ge")], [True]),
+    ([_reset(0), _in_groups(0, 4, 0, "alike", "none below", "lowest")], [True]),
+    ([_reset(0), _in_groups(0, 4, 0, "copied", "none below", "lowest", side="gt")], [True]),
+    ([_reset(0), _in_groups(0, 4, 0, "voted", "lowest", "lowest")], [True]),
+    ([_reset(0), _in_groups(0, 8, 0, "alike", "lowest", "lowest"), _each(1, 1, 8, 4)], [True, True]),
+    ([_reset(0), _in_groups(0, 4, 0, "of others", "lowest", "lowest")], [False]),
+    ([_reset(0), _in_groups(0, 4, 0, "active", "lowest", "highest")], [False]),
+    ([_reset(0), _in_groups(0, 4, 0, "active", "lowest", "first")], [False]),
+    ([_reset(0), _in_groups(0, 4, 0, "active", "none above", "highest")], [False]),  # right, not recognized
+    ([_reset(0), _in_groups(0, 4, 0, "active", "none at or below", "lowest")], [False]),
+    ([_reset(0), _in_groups(0, 4, 0, "active", "all", "lowest")], [False]),
+    ([_reset(0), _in_groups(0, 4, 0, "active", "lowest", "lowest", counted="OTHER")], [False]),
+    ([_reset(0), _in_groups(0, 4, 0, "alike", "lowest", "lowest", ranked="OTHER")], [False]),
+    ([_in_groups(0, 4, 0, "active", "lowest", "lowest"), _reset(0)], [False]),
     ([_reset(0), _guarded(0, 1, 31, "gt.s32")], [True]),
     ([_reset(0), _guarded(0, 1, 31, "lt.s32")], [True]),
     ([_reset(0), _each(0, 1, 4, 0, "and.b32 %r10, %r10, 15;")], [False]),
@@ -195,6 +246,53 @@ def _drawn(draw: random.Random, forms: random.Random | None = None) -> list[Stag
     return stages
 
 
+def _drawn_groups(draw: random.Random) -> list[Stage]:
+    """Accesses at slots of groups, most of them right, beside accesses at slots of lanes."""
+    scale = draw.choice([1, 2, 4, 8])
+    stages = [_reset(draw.choice([0, 0, 3]))]
+    groups = draw.choice([1, 2])
+    for k in range(groups):
+        lane = draw.choice(["lowest", "highest"])
+        who = {
+            "mask": draw.choice(["active", "alike", "copied", "voted"]),
+            "leader": draw.choice([lane, "none below"] if lane == "lowest" else [lane]),
+            "source": lane,
+            "counted": "MASK",
+            "ranked": "MASK",
+        }
+        wrong = {"mask": ["of others"], "leader": [*LEADERS], "source": [*SOURCES], "counted": ["OTHER"],
+                 "ranked": ["OTHER"]}  # fmt: skip
+        if draw.random() < 0.4:
+            name = draw.choice([*wrong])
+            who[name] = draw.choice(wrong[name])
+        more = 512 + draw.choice([0, 0, 1, 4]) * (draw.random() < 0.3)
+        made = _in_groups(k, scale, more, **who, side=draw.choice(["lt", "le", "gt", "ge"]))
+        stages.append(made)
+        if draw.random() < 0.3:
+            stages.append(_reset(draw.choice([0, 8])))
+    if draw.random() < 0.4:
+        stages.append(_each(groups, 1, scale, 512))
+    return stages
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_slots_of_groups_are_apart_in_executions(seed: int) -> None:
+    draw = random.Random(seed)
+    _run_apart(seed, draw, _drawn_groups(draw))
+
+
+def test_groups_that_are_drawn_have_slots() -> None:
+    found = [_slots(_text(_drawn_groups(random.Random(seed))))[0] is not None for seed in range(60)]
+    assert 20 < sum(found) < 50
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1000, 3000))
+def test_slots_of_many_groups_are_apart_in_executions(seed: int) -> None:
+    draw = random.Random(seed)
+    _run_apart(seed, draw, _drawn_groups(draw))
+
+
 @pytest.mark.parametrize("seed", range(120))
 def test_slots_are_apart_in_executions(seed: int) -> None:
     """The second reader's threads store where the analysis says, and no two of one group at one place."""
@@ -213,7 +311,10 @@ def test_slots_by_many_forms_are_apart_in_executions(seed: int) -> None:
 
 
 def _apart_in_executions(seed: int, draw: random.Random, forms: random.Random | None) -> None:
-    stages = _drawn(draw, forms)
+    _run_apart(seed, draw, _drawn(draw, forms))
+
+
+def _run_apart(seed: int, draw: random.Random, stages: list[Stage]) -> None:
     text, least = _text(stages), draw.choice([0, 3])
     slots = _slots(text)
     words = [draw.randrange(least, 9) for _ in range(THREADS)] + [0] * THREADS * 3
