@@ -7,13 +7,15 @@ through their certificates, which the kernel's exact judge follows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from syncverify.base.diagnostics import Acceptance, KernelReport, Policy, ScopeKind, Verdict
 from syncverify.base.source import InputError
 from syncverify.checker.kernel.accept import Accepted
+from syncverify.checker.outcome import Outcome
 from syncverify.checker.prover.parametric.concrete_checks import Problem
 from syncverify.checker.prover.parametric.result import ParametricResult
 from syncverify.checker.prover.parametric.strategy import problem_of
@@ -28,10 +30,11 @@ from syncverify.checker.prover.rings.cases import OutsideError, accept_kernel
 from syncverify.checker.prover.rings.program import stage_parameters
 from syncverify.checker.prover.rings.prove_cases import NotFoundError, in_words, prove_kernel
 from syncverify.driver import by_kernel
-from syncverify.driver.certificates import RejectedError, dumps
+from syncverify.driver.certificates import RejectedError, dumps, protocols
 from syncverify.driver.certificates.blocks import with_block
 from syncverify.driver.explained import bare
 from syncverify.driver.files import SourceFile, certificates, recheck
+from syncverify.driver.posed import Posed
 from syncverify.driver.ptx_check import Task, kernel_task, reports_of
 from syncverify.driver.ptx_task import Checker
 from syncverify.driver.sought import sought
@@ -40,6 +43,7 @@ from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.launch.tensormap_boxes import InferredBoxes
 from syncverify.frontends.ptx.launch.usual_blocks import blocks_in_words
 from syncverify.ir.nodes import Kernel
+from syncverify.model.events import System
 
 #: Why the kernel does not judge a verdict of strict mode: no obligation of the kernel says it.
 NOT_IN_STRICT_MODE = "strict mode, which asks that somebody waits for each phase (K14)"
@@ -173,39 +177,75 @@ def _read(r: KernelReport, find: Callable[[], InductionProof]) -> KernelReport:
 class ByEvents:
     """What the kernel says of an entry of PTX for every size. ``report``: of the check that posed its
     problems; ``shown``: of each of these, None where it has no proof; ``failed``: why. ``strictly``: strict
-    mode asks for no more.
+    mode asks for no more. ``written``: the certificate, if all that the report rests on was followed along it
+    while the check went on.
     """
 
     report: KernelReport
     shown: tuple[tuple[Cases, ...] | None, ...]
     failed: tuple[str, ...]
     strictly: bool
+    written: dict[str, Any] | None = None
 
 
 def by_events(task: Task, *, strictly: bool = False) -> ByEvents:
     """Asks the kernel alone about a task. ``strictly``: about strict mode, too, if it accepts the proof."""
     shown: list[tuple[Cases, ...] | None] = []
     failed: list[str] = []
+    strict: list[bool] = []
+    written: list[dict[str, Any] | None] = []
+    by_numbers: list[System] = []
+    judges = task.kernel.checker
+
+    def judge(system: System, policy: Policy) -> Outcome:
+        found = judges.judge(system, policy)
+        by_numbers.extend([system] if found.verdict is not Verdict.UNKNOWN else [])
+        return found
 
     def prove(
         sizes: Any, given: Any, systems: Any, exact: Any, policy: Policy, _: int, alone: Any
     ) -> ParametricResult:
+        posed = Posed(dict(sizes), tuple(given), systems)  # who searches gets a problem of its own
+        written.append(None)
         try:
             problem = Problem(sizes, given, systems, exact, modular_systems=alone)
-            shown.append(tuple(shown_cases(problem, policy)))
+            found = tuple(shown_cases(problem, policy))
         except (NotReadError, NotFoundError) as e:
             failed.append(str(e))
             shown.append(None)
             return ParametricResult(Verdict.UNKNOWN, reason=str(e))
+        shown.append(found)
+        if strictly and all(strict):
+            strict.append(holds_strictly(found))
+        if strict == [True]:
+            written[-1] = _written(shown, posed, policy)
         return ParametricResult(Verdict.PROVED)
 
     k = task.kernel
     boxes = None if k.boxes is None else InferredBoxes()
-    asking = replace(k, checker=replace(k.checker, prove=prove, briefly=None, ahead=None), boxes=boxes)
+    checker = replace(judges, judge=judge, prove=prove, briefly=None, ahead=None)
+    asking = replace(k, checker=checker, boxes=boxes)
     found = list(reports_of(replace(task, kernel=asking), ScopeKind.ALL))[-1]
-    proved = found.verdict is Verdict.PROVED and any(shown)
-    more = strictly and proved and all(holds_strictly(x) for x in shown if x is not None)
-    return ByEvents(found, tuple(shown), tuple(failed), more)
+    more = strictly and found.verdict is Verdict.PROVED and any(shown) and all(strict)
+    by_one = strict == [True] and not by_numbers and found.scope.kind is not ScopeKind.EXACT
+    return ByEvents(found, tuple(shown), tuple(failed), more, written[-1] if more and by_one else None)
+
+
+def _written(
+    shown: Sequence[tuple[Cases, ...] | None], posed: Posed, policy: Policy
+) -> dict[str, Any] | None:
+    """The certificate of what is shown of some problems, if the kernel follows it in the last of them.
+
+    It reads the systems where they start, in a context of its own: nothing that the search was given.
+    """
+    proof: dict[str, Any] = json.loads(json.dumps(protocols.written(shown)))
+    try:
+        follower = by_kernel.Follower(proof, policy, "proof", taken=len(shown) - 1)
+        follower.problem(posed)
+        follower.end()
+    except (RejectedError, InputError):
+        return None
+    return proof
 
 
 @dataclass(slots=True)
@@ -232,7 +272,9 @@ class KernelFirst:
         found = self.kept[k.function.name] = by_events(task, strictly=True)
         if not found.strictly:
             return None
-        proved = _read(found.report, lambda: InductionProof(found.shown))
+        proved = _read(found.report, lambda: InductionProof(found.shown, found.written))
+        if found.written is not None and self.infer:  # as a certificate is followed
+            return proved
         followed = _followed(self.source, self.facts, self.values, proved)
         return followed if followed.acceptance.kernel else None
 

@@ -6,16 +6,19 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Severity, Verdict
+from syncverify.checker.outcome import Outcome
 from syncverify.checker.prover.parametric import strategy
 from syncverify.checker.prover.rings import by_induction, prove_cases
 from syncverify.cli.main import run
-from syncverify.driver import acceptance, files, ptx_advice
+from syncverify.driver import acceptance, by_kernel, files, ptx_advice, ptx_check
 from syncverify.driver.acceptance import KernelFirst, asked, asked_after
 from syncverify.driver.certificates import RejectedError, dumps, protocols, resealed
+from syncverify.driver.verdicts import run_system
 from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts, facts_for
 from syncverify.model.events import System
 from tests.checker.induction import bases
@@ -195,14 +198,98 @@ def test_what_the_kernel_accepts_without_a_warning_is_not_searched(monkeypatch: 
 
     with monkeypatch.context() as m:
         m.setattr(strategy, "decide", no_search)
+        m.setattr(by_kernel, "recheck", no_search)  # the kernel follows it while the check goes on
         (found,) = reports_with_the_kernel_first(source, NO_FACTS)
-    assert (found.accepted_by, said(found)) == ("kernel", said(plain))
+        assert (found.accepted_by, said(found)) == ("kernel", said(plain))
+        with pytest.raises(AssertionError, match="searched"):  # nothing that it followed is left for this
+            asked(source, NO_FACTS, {}, [plain])
     text = dumps(files.certificates(source, NO_FACTS, {}, [found]))
+    (again,) = asked(source, NO_FACTS, {}, [plain])
+    assert text == dumps(files.certificates(source, NO_FACTS, {}, [again]))
     (done,) = files.recheck(text, "c.json", source, NO_FACTS)
     assert done.judged
     monkeypatch.setattr(protocols, "written", lambda some: NOTHING)  # a certificate that is rejected
     (other,) = reports_with_the_kernel_first(source, NO_FACTS)
     assert (other.protocol, said(other)) == (None, said(plain))
+
+
+def _asked_with(monkeypatch: pytest.MonkeyPatch, **judges: Any) -> None:
+    """Exchanges judges of launches in the check that the kernel is asked in first."""
+    of_kernel = acceptance.by_events
+
+    def by_events(task: Any, **options: bool) -> acceptance.ByEvents:
+        kernel = replace(task.kernel, checker=replace(task.kernel.checker, **judges))
+        return of_kernel(replace(task, kernel=kernel), **options)
+
+    monkeypatch.setattr(acceptance, "by_events", by_events)
+
+
+def _narrowed(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    """A search for which sizes are at most 0: it changes what it is given, before it looks for a proof."""
+    starts, shown_cases = by_induction.starts, by_induction.shown_cases
+
+    def changed_starts(launches: Any, space: Any, sizes: Any) -> Any:
+        out = starts(launches, space, sizes)
+        for path, _ in out:
+            for x in path.sizes.values():
+                ((a, _),) = x.parts
+                if what == "symbols":
+                    space.symbols[a] = replace(space.symbols[a], high=0)
+                else:
+                    path.assume(*space.of(-x))
+        return out
+
+    def changed_problem(problem: Any, policy: Policy) -> Any:
+        for name, (low, _) in problem.sizes.items():
+            problem.sizes[name] = (low, 0)
+        return shown_cases(problem, policy)
+
+    if what == "sizes":
+        monkeypatch.setattr(acceptance, "shown_cases", changed_problem)
+    else:
+        monkeypatch.setattr(by_induction, "starts", changed_starts)
+
+
+@pytest.mark.parametrize("what", ["paths", "symbols", "sizes"])
+def test_a_search_that_changes_what_it_is_given_shows_nothing(
+    monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Nobody waits for the second tile, which a size of 0 does not come to."""
+    source = files.read_text(TILES.replace("xor.b32 %r5, %r5, 1;", ""), "tiles", "ptx")
+    (plain,) = files.check_source(source, scope=ScopeKind.ALL, repairs=False)
+    assert plain.verdict is Verdict.REFUTED
+    _narrowed(monkeypatch, what)
+    _asked_with(monkeypatch, early=None)
+    first = KernelFirst(source, NO_FACTS, {})
+    options = files.Options(scope=ScopeKind.ALL, repairs=False, first=first)
+    (found,) = asked_after(first, list(files.check_each(source, NO_FACTS, options)))
+    assert (found.verdict, found.protocol) == (Verdict.REFUTED, None)
+    (kept,) = first.kept.values()  # it has found a proof, which is none of the kernel
+    assert (kept.report.verdict, kept.strictly, kept.written) == (Verdict.PROVED, True, None)
+
+
+@pytest.mark.parametrize(("by_number", "times"), [(Verdict.UNKNOWN, 0), (Verdict.PROVED, 1)])
+def test_what_rests_on_launches_by_numbers_is_rechecked_as_a_whole(
+    monkeypatch: pytest.MonkeyPatch, by_number: Verdict, times: int
+) -> None:
+    """Who follows a certificate judges no such launch."""
+    source = files.read_text(TILES, "tiles", "ptx")
+    reports_of, recheck = ptx_check.reports_of, by_kernel.recheck
+    whole: list[str] = []
+
+    def by_numbers(task: Any, scope: ScopeKind) -> Any:
+        task.kernel.checker.judge(None, Policy.PRACTICAL)
+        return reports_of(task, scope)
+
+    def rechecked(text: str, *rest: Any) -> Any:
+        whole.append(text)
+        return recheck(text, *rest)
+
+    _asked_with(monkeypatch, judge=lambda x, by: Outcome(by_number) if x is None else run_system(x, by))
+    monkeypatch.setattr(acceptance, "reports_of", by_numbers)
+    monkeypatch.setattr(by_kernel, "recheck", rechecked)
+    (found,) = reports_with_the_kernel_first(source, NO_FACTS)
+    assert (found.accepted_by, len(whole)) == ("kernel", times)
 
 
 def test_what_strict_mode_asks_besides_is_searched_for() -> None:
