@@ -189,6 +189,8 @@ def _pairs_that_meet(program: Program, places: Places) -> list[Meeting]:
             key = pair.first, pair.second
             if key in found and found[key].perhaps and not pair.perhaps:
                 found[key] = pair
+            elif key in found and pair.certainly and not found[key].certainly:
+                found[key] = pair
     return list(found.values())
 
 
