@@ -245,20 +245,28 @@ def stored_by_several(facts: PtxFacts, program: Program) -> int | None:
 
 
 def _stored_at(facts: PtxFacts, program: Program, block: Dims) -> int | None:
-    """The same for one launch, whatever the sizes are of which nothing is said."""
+    """The same for one launch, whatever the sizes are of which nothing is said. Of places that parameters
+    say it is asked of launches in numbers, and of blocks."""
     places, of_one_block = Places(facts, program, block, sizes=False), not others_wait(program)
+    given = not facts.symbols() and all(isinstance(n, int) for n in facts.grid)
+    of_inputs = set[int]()
     for k, access in _global_stores(program):
+        if None in places.by_numbers.rows(k, access):
+            of_inputs.add(k)
         in_a_loop = any(program.flow.block_of[k] in loop for loop in program.flow.loops)
-        if in_a_loop or semantics(program.body[k]):
+        if in_a_loop or semantics(program.body[k]) or not (given or k in of_inputs):
             continue
         stored = [n for x in access.elements for n in registers(x)]
         if facts.grid != (1, 1, 1) and places.shared_by_blocks(k, access, stored) is Shared.CERTAINLY:
             return k
-        if of_one_block and places.shared_by_threads(k, access, stored) is Shared.CERTAINLY:
+        one = of_one_block and k in of_inputs
+        if one and places.shared_by_threads(k, access, stored) is Shared.CERTAINLY:
             return k
-    for pair in _pairs_that_meet(program, places):
-        plain = not any(semantics(program.body[k]) for k in (pair.first, pair.second))
-        if pair.certainly and plain and (pair.of_blocks or of_one_block):
+    for pair in _pairs_that_meet(program, places) if given or of_inputs else ():
+        both = pair.first, pair.second
+        plain = not any(semantics(program.body[k]) for k in both)
+        asked = given or not of_inputs.isdisjoint(both)
+        if pair.certainly and plain and asked and (pair.of_blocks or of_one_block):
             return pair.second
     return None
 

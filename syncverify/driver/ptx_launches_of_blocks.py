@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Collection, Iterator
+from itertools import chain, islice
 from math import prod
 
 from syncverify.base.source import InputError
 from syncverify.frontends.ptx.compile.program import Program
-from syncverify.frontends.ptx.launch.deciding_sizes import deciding_sizes
+from syncverify.frontends.ptx.launch.deciding_sizes import compared_blocks, deciding_sizes
 from syncverify.frontends.ptx.launch.facts import PtxFacts
 from syncverify.frontends.ptx.launch.meant_launches import (
     along_meant_axes,
@@ -17,13 +17,16 @@ from syncverify.frontends.ptx.launch.meant_launches import (
     asks_places,
     with_others,
 )
-from syncverify.frontends.ptx.launch.small_sizes import few_sizes
+from syncverify.frontends.ptx.launch.small_sizes import few_sizes, some_sizes
+from syncverify.frontends.ptx.syntax.nodes import Function
 from syncverify.ir.expr import Expr, Var, names
 
 #: Bytes of a parameter that may be a pointer.
 _POINTER = 8
+#: How many blocks more than a number that a text compares blocks with.
+_MORE = (1, 2)
 #: Of launches with small numbers: sizes that get one, launches, blocks.
-_MOST_SIZES, _MOST_LAUNCHES, _MOST_BLOCKS = 3, 80, 12
+_MOST_SIZES, _MOST_LAUNCHES, _MOST_BLOCKS = 3, 80, 40
 
 
 def launches_of_blocks(facts: PtxFacts, program: Program) -> Iterator[PtxFacts]:
@@ -52,10 +55,36 @@ def of_several_blocks(facts: PtxFacts, program: Program) -> Iterator[PtxFacts]:
         if several is None:  # it may be meant for one block
             return
         meant = several
-    for one in asked_launches(meant, program.function, free):
+    for one in chain(
+        asked_launches(meant, program.function, free), _of_numbers(meant, program.function, free)
+    ):
         extents = [n for n in one.grid if isinstance(n, int)]
         if len(extents) == len(one.grid) and prod(extents) > 1 and one.symbols().keys() <= free:
             yield one
+
+
+def _of_numbers(facts: PtxFacts, function: Function, free: Collection[str]) -> Iterator[PtxFacts]:
+    """Launches of as many blocks as the text compares their numbers with, and a few more; and with sizes that
+    the text compares. Other sizes are small."""
+    facts = along_meant_axes(facts, function)
+    sizes = [
+        (e.name, number + more)
+        for axis, numbers in compared_blocks(function).items()
+        if isinstance(e := facts.grid["xyz".index(axis)], Var)
+        for number in numbers
+        for more in _MORE
+    ]
+    for (name, offset), numbers in deciding_sizes(function).items():
+        index = [n for n, p in enumerate(function.params) if p.name == name]
+        value = facts.leaf(index[0], offset, 4).value if index else None
+        if isinstance(value, Var) and value.name not in free:
+            sizes += [(value.name, number) for number in numbers]
+    for size, number in dict.fromkeys(sizes):
+        try:
+            one = facts.bind({size: number})
+        except InputError:  # the facts do not allow it
+            continue
+        yield from islice(some_sizes(one, free), 1)
 
 
 def _small(facts: PtxFacts, program: Program) -> list[dict[str, int]]:
