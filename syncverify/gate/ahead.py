@@ -215,7 +215,7 @@ class Provers:
 
     def warm(self, count: int) -> None:
         """Begins processes until there are so many, or as many as there may be."""
-        while self.jobs > 1 and len(self._workers) < min(self.jobs + self.jobs // _QUICK_SHARE, count):
+        while len(self._workers) < min(self.jobs + self.jobs // _QUICK_SHARE, count):
             number = len(self._workers)
             take = partial(self._queue.get, products=(number + 1) % (_QUICK_SHARE + 1) > 0)
             self._workers.append(_Worker(take, self._forks, number))
@@ -225,7 +225,7 @@ class Provers:
 
         ``worth`` of each is what it may gain; what gains most for the time of its proof comes first.
         """
-        if self.jobs < 2:
+        if self.jobs < 1:
             return
         count = 0
         for one, gain in zip(kernels, chain(worth, repeat(0.0)), strict=False):

@@ -108,6 +108,7 @@ class SymbolicContext:
         self._terms: dict[tuple[int, Parts], AffineTerm] = {}
         self._guessed: dict[tuple[tuple[int, bool], ...], int] = {}
         self._products: dict[tuple[int, int], int] = {}
+        self._spoken: dict[Parts, frozenset[int]] = {}  # the atoms of sums with all their factors
 
     @property
     def has_round_robin(self) -> bool:
@@ -284,6 +285,14 @@ class SymbolicContext:
         """All that a product is made of, products of it too; nothing for other atoms."""
         pair = self.symbols[a].factors
         return frozenset() if pair is None else frozenset(pair).union(*map(self.factors, pair))
+
+    def spoken(self, parts: Parts) -> frozenset[int]:
+        """The atoms of a sum with all their factors, which never change."""
+        found = self._spoken.get(parts)
+        if found is None:
+            found = frozenset(a for a, _ in parts).union(*(self.factors(a) for a, _ in parts))
+            self._spoken[parts] = found
+        return found
 
     def basic(self, a: int) -> frozenset[int]:
         """Those factors that are no products."""

@@ -101,10 +101,12 @@ def add(work: dict[Parts, int], c: int, parts: Parts) -> bool:
 
 def eliminated(work: dict[Parts, int], atoms: set[int]) -> bool:
     """Whether inequalities contradict each other, by eliminating symbol after symbol (Fourier, Motzkin)."""
+    known = work.get
     for p, c in work.items():
-        if c + work.get(negated(p), 1 << 80) < 0:
+        opposite = known(negated(p))
+        if opposite is not None and c + opposite < 0:
             return True
-    return left(work, atoms, MOST_INEQUALITIES)[0]
+    return _left(frozenset(work.items()), frozenset(atoms), MOST_INEQUALITIES)[0]
 
 
 def left(work: dict[Parts, int], atoms: set[int], most: int) -> tuple[bool, dict[Parts, int]]:

@@ -125,9 +125,10 @@ class PathCondition:
     def resolve(self, c: int, parts: Parts) -> Sum:
         """The sum with rewritten symbols replaced, and products of them by products of what they are."""
         defs, symbols = self.defs, self.space.symbols
-        if not defs or not any(a in defs or (symbols[a].factors and self._value_of(a)) for a, _ in parts):
-            return c, parts
-        return combined([(1, (c, ())), *((k, self._value_of(a) or (0, ((a, 1),))) for a, k in parts)])
+        for a, _ in parts if defs else ():
+            if a in defs or (symbols[a].factors and self._value_of(a)):
+                return combined([(1, (c, ())), *[(k, self._value_of(a) or (0, ((a, 1),))) for a, k in parts]])
+        return c, parts
 
     def _value_of(self, a: int) -> Sum | None:
         """What a symbol was rewritten to, or a product one of whose factors was."""
@@ -429,7 +430,7 @@ class PathCondition:
         """All that is known of some symbols and of those that they are related to; none if only their bounds
         are, for ``bounds`` has said what these say."""
         atoms = self._with_factors(some)
-        left = {p: self._with_factors({a for a, _ in p}) for p in self.inequalities}
+        left = {p: self.space.spoken(p) for p in self.inequalities}
         tied = {t: self._with_factors({t, *(a for a, _ in self.defs[t][1])}) for t in self.products}
         grown = True
         while grown:

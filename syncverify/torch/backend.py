@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from torch.fx import GraphModule, Node
 from syncverify.base.cache_dir import digest
 from syncverify.base.source import InputError
 from syncverify.gate.proof_time import checked as checked_seconds
-from syncverify.torch import late, table, workers
+from syncverify.torch import late, renewal, table, workers
 from syncverify.torch.attention import mend
 from syncverify.torch.candidate import (
     Candidate,
@@ -90,6 +91,8 @@ class Backend:
     report: Report = field(default_factory=Report)
     cached: bool = False
     _graph: str = field(default="", repr=False)
+    #: What passes of the graph took to compile of which nothing is written down yet.
+    _seconds: float = field(default=0.0, repr=False)
     #: The groups of graphs whose proofs were begun before they are compiled, by what the graphs compute.
     _foreseen_groups: dict[str, Grouped] = field(default_factory=dict, repr=False)
 
@@ -113,10 +116,11 @@ class Backend:
             self._warm(identity, text, inputs)
         kept = bool(config.enable_autograd_cache and identity is not None)
         with config.patch(enable_autograd_cache=kept), recomputed(), self._foreseen():
-            return compile_fx(
+            program = compile_fx(
                 module, list(inputs), inner_compile=self._compile, decompositions=table.decompositions(),
                 config_patches=patches or None,
             )  # fmt: skip
+        return renewal.counted(program, self._graph) if kept and self._graph else program
 
     def _warm(self, identity: Any, graph: str, inputs: Sequence[Any]) -> None:
         """Begins processes that prove, where there will be something to prove."""
@@ -129,7 +133,7 @@ class Backend:
     def _identity_for_caches(self, graph: str, inputs: Sequence[Any]) -> Any:
         """A pass that does nothing, and tells caches which backend this is; None: they keep nothing of it.
 
-        Where proofs were late that are there now, it is another one, and the graph is compiled again.
+        Where the graph is to be compiled again, with what was late, it is another one.
 
         Operators of sizes that are symbols cannot be made again by another process.
         """
@@ -223,6 +227,7 @@ class Backend:
             expand(module.graph)
             module.recompile()
             return compile_fx_inner(module, inputs, **settings)
+        began = time.monotonic()
         _as_compiled(module, inputs)
         lowered, report = lower_groups(self._groups(module), self.runner, self.use)
         with SPENT.on("inductor"):
@@ -236,9 +241,20 @@ class Backend:
             found = compile_fx_inner(lowered, inputs, **settings)
         self.report.graphs.append(report)
         log.info("%s", report)
-        if self._graph and report.late:
-            late.add(self._graph, report.late)
+        self._write_down(module, report, time.monotonic() - began)
         return found
+
+    def _write_down(self, module: GraphModule, report: GraphReport, seconds: float) -> None:
+        """Keeps what a graph did not try for want of proofs or time, where caches keep the graph.
+
+        Both passes of a graph are compiled again together, so their seconds count together.
+        """
+        self._seconds += seconds
+        if not self._graph or not (report.late or late.read(self._graph).kernels):
+            return
+        whole = whole_of(module, report.missed[0].device) if report.late else 0.0
+        late.add(self._graph, [(one, part * whole) for one, part in report.late], self._seconds)
+        self._seconds = 0.0
 
     def _again(self, module: GraphModule, report: GraphReport) -> tuple[GraphModule, GraphReport] | None:
         """The graph with kernels whose proofs came while Inductor compiled it; None where they gain little.
@@ -248,15 +264,16 @@ class Backend:
         """
         if any(isinstance(inner, GraphModule) for inner in module.children()):
             return None
-        large = [c for c in report.waiting if c.region.late >= LATE]
+        waiting = [c for c in report.missed if c.region.late]
+        large = [c for c in waiting if c.region.late >= LATE]
         with SPENT.on("trials"):
             prove_ahead(large, self.runner, _patience(module))
-        since = proved_since(report.waiting, self.runner)
+        since = proved_since(waiting, self.runner)
         if sum(c.region.late for c in since) < AGAIN:
             return None
         lowered, found = lower(module, self.runner, self.least, self.use, {c.name for c in since})
-        left = [c for c in large if c not in since]
-        found.late += asked(left, self.runner) if _for_another(left) else []
+        left = [c for c in report.missed if c not in since]
+        found.late, found.missed = found.late + _for_later(left, self.runner), [*found.missed, *left]
         report.late = found.late
         whole = whole_of(module, since[0].device)
         return (lowered, found) if found.saved - report.saved >= AGAIN * whole else None
@@ -282,9 +299,10 @@ def _not_ours(use: str) -> bool:
     return bool(by_time or any(getattr(config, name, False) for name in names))
 
 
-def _for_another(late: Sequence[Candidate]) -> bool:
-    """Whether another process compiles a graph again, once these are proved."""
-    return sum(c.region.late for c in late) >= LATER
+def _for_later(missed: Sequence[Candidate], runner: Runner) -> list[tuple[Any, float]]:
+    """What a process that calls a graph often compiles it again for; none where all of it may gain little."""
+    some = [c for c in missed if c.region.missed >= AGAIN]
+    return asked(some, runner) if sum(c.region.missed for c in some) >= LATER else []
 
 
 def _forget_strides() -> None:
@@ -372,9 +390,8 @@ def lower_groups(
     chosen = ready
     if use == FASTER:
         ready, chosen = _faster(module, ready, runner, report, only)
-    report.waiting = [c for c in ready if c.region.late]
-    large = [c for c in report.waiting if c.region.late >= LATE]
-    report.late = asked(large, runner) if _for_another(large) else []
+    report.missed = [c for c in ready if c.region.missed]
+    report.late = _for_later(report.missed, runner)
     prove_ahead(chosen, runner)
     ops = [(one, _tried(report, one, lambda c: _chosen(c, runner, chosen))) for one in ready]
     moved: dict[Node, Node] = {}

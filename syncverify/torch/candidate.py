@@ -100,13 +100,21 @@ def begin_proofs(candidates: Sequence[Candidate], runner: Runner) -> None:
         ahead(list(kernels.values()), device, [worth[name] for name in kernels])
 
 
-def asked(candidates: Sequence[Candidate], runner: Runner) -> list[Any]:
-    """What workers are asked to prove for candidates, where the runner has workers."""
+def asked(candidates: Sequence[Candidate], runner: Runner) -> list[tuple[Any, float]]:
+    """What workers are asked to prove for candidates that were missed, where the runner has workers, and what
+    each of these kernels may gain."""
     found = getattr(runner, "asked", None)
     if found is None:
         return []
+    gains: dict[str, float] = {}
+    for c in candidates:
+        gains[c.name] = gains.get(c.name, 0.0) + c.region.missed
     kernels = _kernels(candidates, runner).items()
-    return [one for device, own in kernels for one in found(list(own.values()), device)]
+    return [
+        (one, gains[name])
+        for device, own in kernels
+        for name, one in zip(own, found(list(own.values()), device), strict=True)
+    ]
 
 
 def prove_ahead(candidates: Sequence[Candidate], runner: Runner, seconds: float = math.inf) -> set[str]:

@@ -13,8 +13,8 @@ class Region:
     """One group of nodes that a kernel computes; ``status``: what was proved, ``notes``: what came later.
 
     ``worth``: what it may gain at best, as a part of its graph's time; ``late``: the same where it was not
-    tried because its proof was not there in time. ``saved``: microseconds that its graph gains by it, as
-    timed in its contexts.
+    tried because its proof was not there in time; ``untried``: because the time for trials was over.
+    ``saved``: microseconds that its graph gains by it, as timed in its contexts.
     """
 
     name: str
@@ -28,7 +28,13 @@ class Region:
     notes: list[str] = field(default_factory=list)
     worth: float = 0.0
     late: float = 0.0
+    untried: float = 0.0
     saved: float = 0.0
+
+    @property
+    def missed(self) -> float:
+        """What it may gain, where it was not tried for want of time."""
+        return self.late or self.untried
 
     def note(self, text: str) -> None:
         if text not in self.notes:
@@ -51,15 +57,15 @@ class Region:
 class GraphReport:
     """One graph: ``regions`` that are kernels, those ``refused`` by the gate, and the nodes ``left``.
 
-    ``late``: what workers are still asked to prove for it. ``waiting``: the candidates whose proofs were not
-    there in time.
+    ``missed``: the candidates that were not tried for want of proofs or time. ``late``: of those, what
+    workers are asked to prove for a later compilation, and what each may gain as a part of the graph's time.
     """
 
     regions: list[Region] = field(default_factory=list)
     refused: list[Region] = field(default_factory=list)
     left: list[tuple[str, str, str]] = field(default_factory=list)
-    late: list[Any] = field(default_factory=list)
-    waiting: list[Any] = field(default_factory=list)
+    late: list[tuple[Any, float]] = field(default_factory=list)
+    missed: list[Any] = field(default_factory=list)
 
     @property
     def saved(self) -> float:

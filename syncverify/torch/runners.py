@@ -108,7 +108,7 @@ class GateRunner:
 
     def spare(self) -> bool:
         """Whether there is a core for processes that prove."""
-        return provers().jobs > 1
+        return provers().jobs > 0
 
     def warm(self) -> None:
         """Begins processes that prove, which take a while to be there."""

@@ -87,6 +87,10 @@ class Spent:
         finally:
             setattr(self, what, getattr(self, what) + time.monotonic() - began)
 
+    def forget(self) -> None:
+        """What comes now is a compilation of its own."""
+        self.inductor = self.trials = 0.0
+
     def left(self, nodes: int) -> float:
         """What trials of a graph of so many nodes may take, so that all have their share at most."""
         if not self.inductor:
@@ -340,6 +344,8 @@ class _Tried:
         """Whether a step went well. ``always``: also when time is over."""
         if not always and not self.left.seconds():
             trial.give_up("not tried: the time for trials was over")
+            for c in trial.members:
+                c.region.untried = c.region.worth
             return False
         try:
             step(trial)

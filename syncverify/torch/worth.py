@@ -32,9 +32,9 @@ _LONG = 8192
 LEAST = 0.002
 #: The same where proofs are late: a first compilation waits for them a while.
 LATE = 0.03
-#: What all of those of a graph have to gain at best. Another process compiles the graph again for them, which
-#: takes it half a minute: 10000 steps that are 3 ms shorter.
-LATER = 0.08
+#: What all of those of a graph that were missed have to gain at best: a process that calls the graph often
+#: compiles it again for them.
+LATER = 0.03
 #: The same of kernels whose proofs came while Inductor compiled their graph, as timed. Then it is compiled
 #: again at once, and Inductor finds most of its kernels in caches.
 AGAIN = 0.01

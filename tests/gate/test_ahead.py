@@ -206,8 +206,14 @@ def test_a_mistake_of_the_checker_is_said_by_its_name(
 
 
 def test_one_core_proves_nothing_ahead(proving: list[str]) -> None:
-    prove_ahead([one("first")], jobs=1)
+    prove_ahead([one("first")], jobs=0)
     assert proving == []
+
+
+def test_of_two_cores_one_proves(proving: list[str]) -> None:
+    """Else the process itself would prove, while its compilation waits."""
+    prove_ahead([one("first")], jobs=1)
+    assert proving == ["first"]
 
 
 def test_a_worker_proves_with_the_callers_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

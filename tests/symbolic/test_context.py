@@ -33,6 +33,16 @@ def test_answers_about_two_sizes_combine() -> None:
     assert a < c and not c <= a and c >= 2
 
 
+def test_a_sum_speaks_of_its_atoms_and_of_all_their_factors() -> None:
+    space = SymbolicContext()
+    a, b, c, d = (space.symbol(x, 0) for x in "abcd")
+    ((three, _),) = space.of(a * b * c)[1]
+    _, parts = space.of(a * b * c + 2 * d)
+    for _ in range(2):  # it is kept
+        assert space.spoken(parts) == {three, *space.factors(three), *(x for x, _ in space.of(d)[1])}
+    assert len(space.spoken(parts)) == 6 and space.spoken(()) == frozenset()
+
+
 def test_equal_bounds_make_a_number() -> None:
     space = SymbolicContext()
     n = space.symbol("N", 4)

@@ -1,8 +1,9 @@
-"""Proofs that come too late for a graph: a later process compiles it again, once, and tries them."""
+"""Proofs that come too late for a graph: who calls it often compiles it again, once, and tries them."""
 
 from __future__ import annotations
 
 import logging
+import math
 import sys
 import threading
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from syncverify.base.diagnostics import Policy  # noqa: E402
 from syncverify.codegen import driver  # noqa: E402
 from syncverify.fusion import Tensor, trace  # noqa: E402
 from syncverify.gate.ahead import Ahead  # noqa: E402
-from syncverify.torch import choice, kept, late, trials  # noqa: E402
+from syncverify.torch import choice, kept, late, renewal, trials  # noqa: E402
 from syncverify.torch.runners import GateRunner, ReferenceRunner  # noqa: E402
 from tests.torch.compiled import draw  # noqa: E402
 
@@ -55,16 +56,27 @@ def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Answers:
     return own
 
 
-def test_a_graph_is_compiled_again_when_all_have_an_answer(answers: Answers) -> None:
-    late.add("g", [one(32), one(64)])
-    late.add("g", [one(64)])
-    answers.found[64] = False
-    assert late.generation("g") == 0 and answers.asked == [32]
-    answers.found[32] = True
+def test_a_graph_is_compiled_again_when_its_calls_would_have_saved_as_much(answers: Answers) -> None:
+    """A compilation of 2 s, and kernels that save 10 and 30 us of a call."""
+    late.add("g", [(one(32), 10.0)], 0.5)
+    late.add("g", [(one(64), 30.0)], 1.5)  # of the backward pass
+    assert late.generation("g") == 0 and answers.asked == [32, 64]
+    # both are still to be proved: asked for when both would pay, and then after twice the calls
+    assert late.calls_left("g", 100) == 49_900 and late.calls_left("g", 60_000) == 60_000
+    answers.found |= {32: False, 64: True}
+    assert late.calls_left("g", 100) == 66_567 and late.calls_left("g", 66_667) == 0
+    late.renew("g")
     assert [late.generation(name) for name in ("g", "g", "other")] == [1, 1, 0]
-    late.add("g", [one(96)])  # what is late in the second compilation
+    assert late.calls_left("g", 10**9) == math.inf
+    late.add("g", [(one(96), 1.0)], 1.0)  # what is late in the second compilation
     answers.found[96] = True
-    assert late.generation("g") == 2 and answers.asked == [32]
+    assert late.calls_left("g", 10**6) == 0 and answers.asked == [32, 64]
+
+
+def test_a_process_that_ends_soon_compiles_nothing_again(answers: Answers) -> None:
+    late.add("g", [(one(32), 300.0)], 11.0)
+    answers.found[32] = True
+    assert late.generation("g") == 0 and late.calls_left("g", 100) > 30_000
 
 
 def test_proofs_begin_when_a_process_has_found_its_program(
@@ -85,18 +97,18 @@ def test_proofs_begin_when_a_process_has_found_its_program(
 
 
 def test_kernels_without_proofs_are_no_reason_to_compile(answers: Answers) -> None:
-    late.add("g", [one(32)])
+    late.add("g", [(one(32), 1e9)], 1.0)
     answers.found[32] = False
-    assert late.generation("g") == 0 and late.read("g").kernels == ()
+    assert late.calls_left("g", 10**9) == math.inf and late.generation("g") == 0
 
 
 def test_a_damaged_file_is_written_again(answers: Answers, caplog: pytest.LogCaptureFixture) -> None:
-    late.add("g", [one(32)])
+    late.add("g", [(one(32), 1.0)], 1.0)
     kept.store().write(late._file("g"), b"no pickle")
     with caplog.at_level(logging.WARNING, "syncverify.torch"):
-        late.add("g", [one(64)])
+        late.add("g", [(one(64), 1.0)], 1.0)
     assert "cannot be read" in caplog.text
-    assert [k.sizes["c"] for k in late.read("g").kernels] == [64]
+    assert [k.sizes["c"] for k, _ in late.read("g").kernels] == [64]
 
 
 class Here(GateRunner):
@@ -138,11 +150,13 @@ def compiled(answers: Answers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(trials, "_LEAST_SECONDS", 60.0)
     drawn = draw(6, 88), draw(88)
 
-    def run(function: Any = norm, *given: Any) -> list[tuple[int, int]]:
+    def run(function: Any = norm, *given: Any, calls: int = 1) -> list[tuple[int, int]]:
         torch._dynamo.reset()
         backend = sv.Backend(Here(), use="faster", cached=True)
         given = given or drawn
-        torch.testing.assert_close(torch.compile(function, backend=backend)(*given), function(*given))
+        found = torch.compile(function, backend=backend)
+        for _ in range(calls):
+            torch.testing.assert_close(found(*given), function(*given))
         return [(len(g.regions), len(g.late)) for g in backend.report.graphs]
 
     return run
@@ -152,7 +166,7 @@ def unproved(self: Any, kernels: Any, device: Any, seconds: float) -> list[bool]
     return [False] * len(kernels)
 
 
-def test_what_was_late_becomes_a_kernel_of_a_later_compilation(
+def test_what_was_late_becomes_a_kernel_when_a_process_calls_often(
     answers: Answers, compiled: Compiled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as proofs:
@@ -160,9 +174,12 @@ def test_what_was_late_becomes_a_kernel_of_a_later_compilation(
         assert compiled() == [(0, 1)]
     assert compiled() == [] and answers.asked == [88]  # of caches, while a worker proves it
     answers.found[88] = True
-    monkeypatch.setattr(trials, "_LEAST_SECONDS", 60.0)
-    assert compiled() == [(1, 0)]
-    assert compiled() == []
+    assert compiled() == []  # a second process finds its program, whatever is proved by now
+    monkeypatch.setattr(renewal, "_FIRST", 2)
+    monkeypatch.setattr(late, "calls_left", lambda graph, calls: 0 if late.read(graph).kernels else math.inf)
+    assert compiled(calls=2) == []  # the second call asks for it
+    assert compiled(calls=1) == [(1, 0)]
+    assert compiled(calls=3) == []
 
 
 def while_inductor_compiles(monkeypatch: pytest.MonkeyPatch, then: Callable[[], None]) -> None:

@@ -21,6 +21,7 @@ from syncverify.checker.induction.read import (
     Text,
     TilesText,
     UnfollowedError,
+    valued,
 )
 from syncverify.checker.induction.stepping import NotReadError
 from syncverify.checker.induction.strides import TURNS, Turns
@@ -97,12 +98,9 @@ class Start:
 
     def holds(self, t: Term) -> bool | None:
         """Whether a sum of sizes is at least 0 at the start."""
-        back = {name: a for a, name in self.names.items()}
-        total: Any = t.const
-        for x, k in t.parts.items():
-            total = total + self.space.term(0, ((back[str(x)], 1),)) * k
         self.space.path = self.root
-        return self.root.decide(*self.root.resolve(*self.space.of(total)))
+        x = self.space.of(valued(self.space, self.names, t))
+        return self.root.decide(*self.root.resolve(*x))
 
     def agent(self, system: Any, i: int) -> Any:
         self.space.path = self.root

@@ -813,16 +813,10 @@ class Reader:
         return not t.functions() and t.names() <= {*self.names.values()}
 
     def valued(self, t: Term) -> Any:
-        """A term over sizes as a value."""
-        back = {name: a for a, name in self.names.items()}
-        total: Any = t.const
-        for x, k in t.parts.items():
-            total = total + self.space.term(0, ((back[str(x)], 1),)) * k
-        return total
+        return valued(self.space, self.names, t)
 
     def entered(self, here: Mapping[Residue, list[Leaf]], wanted: Term) -> None:
         """Accepts that a constraint on sizes holds wherever a loop is entered."""
-        back = {name: a for a, name in self.names.items()}
         if wanted.functions():
             raise NotReadError("how often a loop behind tiles runs is not known")
         named = [x for x in wanted.names() if x.startswith(TURNS)]
@@ -836,12 +830,8 @@ class Reader:
             wanted = first + step * (m.const - 1)
         for some in here.values():
             for leaf in some:
-                c, parts = wanted.const, [(back[str(a)], k) for a, k in wanted.parts.items()]
-                total: Any = c
-                for a, k in parts:
-                    total = total + self.space.term(0, ((a, 1),)) * k
                 self.space.path = leaf.path
-                x = leaf.path.resolve(*self.space.of(total))
+                x = leaf.path.resolve(*self.space.of(self.valued(wanted)))
                 if leaf.path.decide(*x) is not True:
                     if all(a in self.names for a, _ in x[1]):
                         raise SizeCaseError(*x)
@@ -1334,15 +1324,10 @@ class Reader:
                 return False
             first, step = self.turns.key(name)
             t, least = first + step * max(least - rest.const - 1, 0), 0
-        back = {name: a for a, name in self.names.items()}
-        total: Any = t.const - least
-        for a, k in t.parts.items():
-            if not isinstance(a, str) or a not in back:
-                return False
-            total = total + self.space.term(0, ((back[a], 1),)) * k
-        path = self.root.fork()
-        self.space.path = path
-        return path.decide(*path.resolve(*self.space.of(total))) is True
+        if not self.sized(t):
+            return False
+        self.space.path = path = self.root.fork()
+        return path.decide(*path.resolve(*self.space.of(self.valued(t) - least))) is True
 
     def bound_of_tiles(
         self,
@@ -1464,6 +1449,12 @@ class Reader:
 #: An operation of a region: its site, and which of its executions on one way.
 _Key = tuple[int, int]
 _Way = tuple[Residue, Leaf, list[_Key]]
+
+
+def valued(space: SymbolicContext, names: Mapping[int, str], t: Term) -> Any:
+    """A term over sizes as a value."""
+    back: dict[Any, int] = {name: a for a, name in names.items()}
+    return sum((space.term(0, ((back[x], 1),)) * k for x, k in t.parts.items()), start=t.const)
 
 
 def least(t: Term) -> Term:

@@ -13,8 +13,8 @@ from benchmarks.checker.trusted_lines import BESIDES, JUDGES, ROOT, code_lines, 
 #: Ratchets: lower them when something shrinks; to raise one is a decision that the commit explains.
 MOST = 1_499
 MOST_IN_ALL = {
-    "a kernel of PTX, every size": 7_831,
-    "a kernel of the IR with a number of stages, every other size": 9_722,
+    "a kernel of PTX, every size": 7_828,
+    "a kernel of the IR with a number of stages, every other size": 9_719,
     "a kernel of the IR whose number of stages is a parameter": 6_933,
 }
 
