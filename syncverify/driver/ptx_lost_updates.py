@@ -32,7 +32,8 @@ _THREADS = np.uint64(1 << 20)
 
 @dataclass(frozen=True, slots=True)
 class ReadWhileWritten:
-    """A load and a store of one word by different threads. ``update``: what is stored is made of the word."""
+    """A load and a store of one word by different threads. ``update``: what is stored is made of the word,
+    and is not the word itself."""
 
     load: int
     store: int
@@ -69,7 +70,9 @@ def _pairs(program: Program) -> Iterator[_Pair]:
     loads = [(k, a) for k, a in global_accesses(program, "ld") if k not in left_out]
     stores = [(k, a) for k, a in global_accesses(program, "st") if k not in left_out]
     for k, load in loads if stores else ():
-        made = computed_from(set(results(program.body[k])), program.body)
+        brought = set(results(program.body[k]))
+        same = computed_from(brought, [i for i in program.body if i.op == "mov"])
+        made = computed_from(brought, program.body) - same
         of = program.origins.of(load.address)
         for j, store in stores:
             by = program.origins.of(store.address)
