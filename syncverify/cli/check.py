@@ -428,9 +428,11 @@ def _write_witnesses(found: Run, directory: Path) -> Iterator[tuple[int, str]]:
 def _write_certificate(
     found: Run, files: Sequence[str], facts: LaunchFacts | None, values: Mapping[str, int], path: Path
 ) -> None:
-    """Writes the proofs of all kernels of one file that were proved; none are written of none."""
+    """Writes the proofs of all kernels of one file that were proved; none are written of none, or if they
+    do not hold once they are followed."""
+    from syncverify.driver.certificates import RejectedError
     from syncverify.driver.certificates import dumps as written
-    from syncverify.driver.files import certificates, read_source
+    from syncverify.driver.files import certificates, read_source, recheck
 
     if found.errors:
         say(f"{path} is not written: not all inputs could be checked (see the errors above)")
@@ -440,11 +442,16 @@ def _write_certificate(
         return
     try:
         own = facts_for(files[0]) if facts is None else facts
-        proofs = certificates(read_source(files[0]), own, values, found.reports)
+        source = read_source(files[0])
+        proofs = certificates(source, own, values, found.reports)
         if not proofs:
             say(f"{path} is not written: no kernel is proved")
             return
-        write(path, written(proofs).encode())
+        text = written(proofs)
+        recheck(text, str(path), source, own)
+        write(path, text.encode())
+    except RejectedError as e:
+        found.reject(InputError(f"{path} is not written: the certificate is rejected: {e}"))
     except InputError as e:
         found.reject(e)
 

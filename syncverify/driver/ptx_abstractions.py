@@ -13,6 +13,7 @@ from dataclasses import replace
 from syncverify.base.reason import causes_of
 from syncverify.checker.prover.strategy import CAUSES, Step
 from syncverify.driver.ptx_task import CheckTask, with_lanes_that_meet
+from syncverify.frontends.ptx.analysis.handover_detection import copied_to_one_place
 from syncverify.frontends.ptx.analysis.shared_polls import shared_polls
 
 
@@ -44,13 +45,12 @@ def with_turns(k: CheckTask) -> Iterator[CheckTask]:
 
 def with_copies_apart(k: CheckTask) -> CheckTask | None:
     """The same where bulk copies in flight write different places in global memory; None where that says
-    nothing: other accesses are handed over there as well, or such copies are taken apart already."""
-    handing = None if k.code.compiled is None else k.code.compiled.handing
-    return (
-        None
-        if handing is None or handing.again is None
-        else k.abstracted(replace(k.abstraction, copies_apart=True))
-    )
+    nothing, or the text contradicts it: other accesses are handed over there as well, such copies are taken
+    apart already, or some that are in flight have one place."""
+    p = k.code.compiled
+    if p is None or p.handing is None or p.handing.again is None or copied_to_one_place(p.flow) is not None:
+        return None
+    return k.abstracted(replace(k.abstraction, copies_apart=True))
 
 
 def steers(k: CheckTask) -> bool:

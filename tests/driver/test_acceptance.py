@@ -12,10 +12,14 @@ import pytest
 from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Severity, Verdict
 from syncverify.checker.prover.parametric import strategy
 from syncverify.checker.prover.rings import by_induction, prove_cases
+from syncverify.checker.prover.rings.by_induction import InductionProof
 from syncverify.cli.main import run
 from syncverify.driver import acceptance, files, ptx_advice
 from syncverify.driver.acceptance import KernelFirst, asked, asked_after
 from syncverify.driver.certificates import RejectedError, dumps, protocols, resealed
+from syncverify.driver.ptx_check import kernel_task
+from syncverify.driver.ptx_task import Checker
+from syncverify.driver.verdicts import run_system
 from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts, facts_for
 from syncverify.model.events import System
 from tests.checker.induction import bases
@@ -393,23 +397,54 @@ def test_a_certificate_of_strict_mode_shows_that_phases_are_waited_for() -> None
         files.recheck(json.dumps(resealed(forged)), "c.json", nobody, facts)
 
 
-def test_copies_to_one_place_rest_on_an_assumption_that_the_certificate_names() -> None:
-    """Each turn writes one place by a bulk copy, and waits until its source was read alone. The check refutes
-    it by two turns. A proof of the kernel alone is one of other launches, where copies in flight write apart.
-    """
+#: Each turn writes by a bulk copy, and waits until its source was read alone.
+TO_ONE_PLACE = "cp.async.bulk.global.shared::cta.bulk_group [%rd2],"
+TO_ITS_OWN = (
+    "mul.wide.u32 %rd9, %r10, 256; add.u64 %rd9, %rd2, %rd9; "
+    "cp.async.bulk.global.shared::cta.bulk_group [%rd9],"
+)
+
+
+def copies_in_turns() -> tuple[str, LaunchFacts]:
     (k,) = (
         k
         for k in small(Path(__file__).parents[1] / "system" / "small_ptx" / "copies_to_one_place.kernels")
         if (k.group, k.name) == ("bulk copies to one place by open turns", "read")
     )
-    text = k.text.replace("cp.async.bulk.wait_group 0;", "")
-    source, facts = files.read_text(text, "k", "ptx"), LaunchFacts({"*": k.facts})
+    assert TO_ONE_PLACE in k.text
+    return k.text.replace("cp.async.bulk.wait_group 0;", ""), LaunchFacts({"*": k.facts})
+
+
+def alone(text: str, facts: LaunchFacts) -> KernelReport | None:
+    """The proof that the kernel finds without the search, if there is one."""
+    source = files.read_text(text, "k", "ptx")
+    assert source.module is not None
+    (f,) = source.module.entries
+    task = kernel_task(source.module, f, facts, Policy.PRACTICAL, Checker(run_system), {}, source.hash, True)
+    found = acceptance.by_events(task)
+    shown = found.report.verdict is Verdict.PROVED and any(found.shown)
+    return replace(found.report, protocol=InductionProof(found.shown)) if shown else None
+
+
+def test_no_certificate_takes_copies_to_one_place_apart() -> None:
+    """A proof may assume that copies in flight write different places, and says so; but not where each turn
+    writes the place of the one before."""
+    text, facts = copies_in_turns()
+    apart = text.replace(TO_ONE_PLACE, TO_ITS_OWN)
+    one, own = files.read_text(text, "k", "ptx"), files.read_text(apart, "k", "ptx")
     for policy in Policy:
-        found = files.check_source(source, policy=policy, facts=facts, scope=ScopeKind.ALL, repairs=False)
-        (said,) = asked(source, facts, {}, found)
+        found = files.check_source(one, policy=policy, facts=facts, scope=ScopeKind.ALL, repairs=False)
+        (said,) = asked(one, facts, {}, found)
         assert (said.verdict, said.accepted_by) == (Verdict.REFUTED, None)
-    alone = acceptance._by_events(KernelFirst(source, facts, {}), replace(found[0], policy=Policy.STRICT))
-    assert alone is None or not alone.acceptance.kernel or "different places" in " ".join(alone.assumptions)
+    assert alone(text, facts) is None
+    report = alone(apart, facts)
+    assert report is not None
+    data = json.loads(dumps(files.certificates(own, facts, {}, [report])))
+    (done,) = files.recheck(json.dumps(resealed(data)), "c.json", own, facts)
+    assert done.judged and "different places" in " ".join(done.assumptions)
+    data["kernels"][0]["text"] = one.hash
+    with pytest.raises(RejectedError, match="it does not follow"):
+        files.recheck(json.dumps(resealed(data)), "c.json", one, facts)
 
 
 #: Each turn copies by cp.async what a bulk store reads. Without the fence it is practically right, but on

@@ -6,7 +6,7 @@ Symbols have no numbers of their own there: the rows of a point name them, in th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from syncverify.base.certificate_data import RejectedError, digest, listed, number
@@ -108,12 +108,17 @@ def includes(
     """Why ``found`` does not show that the earlier point subsumes the later; None if it does.
 
     ``found``: the symbols of the earlier rows as sums of the later ones. The rows must then be equal, and all
-    that the earlier path knows must follow from what the later knows.
+    that the earlier path knows must follow from what the later knows. What it knows of the other factor of a
+    product has to follow, too, where the rows show one factor alone.
     """
     if len(rows) != len(later):
         return "other registers are live"
     if any(replaced(found, r) != s for r, s in set(zip(rows, later, strict=True))):
         return "the substitution does not give the registers"
+    whole = _with_other_factors(space, found, there)
+    if whole is None:
+        return "a product is not that of its factors"
+    found = whole
     for s in known_symbols(path, found.keys()):
         value = _translated(space, found, s)
         if value is None or not there.implies(*there.resolve(*value)):
@@ -123,10 +128,6 @@ def includes(
         c, parts = (1, ()) if value is None else there.resolve(*value)
         if any(k % m for k in (c, *(k for _, k in parts))):
             return "what the other state knows does not follow"
-    for a in found:
-        factors = space.symbols[a].factors
-        if factors is not None and not _is_product(space, found, a, factors, there):
-            return "a product is not that of its factors"
     return None
 
 
@@ -145,17 +146,53 @@ def _translated(space: SymbolicContext, found: dict[int, Sum], s: Sum) -> Sum | 
     return combined(terms)
 
 
-def _is_product(
-    space: SymbolicContext, found: dict[int, Sum], a: int, factors: tuple[int, int], there: PathCondition
-) -> bool:
-    known = [f in found for f in factors]
-    if not all(known):
-        return not any(known)
+def _with_other_factors(
+    space: SymbolicContext, found: dict[int, Sum], there: PathCondition
+) -> dict[int, Sum] | None:
+    """The substitution with the other factor of each product of which it has one; None if a product is not
+    that of its factors."""
+    out = dict(found)
+    todo = list(found)
+    while todo:
+        a = next((a for a in todo if any(f in out for f in space.symbols[a].factors or ())), None)
+        if a is None:  # a product of which nothing shows a factor is like any other symbol
+            return out
+        todo.remove(a)
+        x, y = space.symbols[a].factors or (a, a)
+        if x not in out:
+            x, y = y, x
+        if y not in out:
+            quotients = _quotients(space, there.resolve(*out[a]), there.resolve(*out[x]))
+            value = next((q for q in quotients if _is_product(space, out[a], out[x], q, there)), None)
+            if value is None:
+                return None
+            out[y] = value
+            todo.append(y)
+        elif not _is_product(space, out[a], out[x], out[y], there):
+            return None
+    return out
+
+
+def _quotients(space: SymbolicContext, p: Sum, x: Sum) -> Iterator[Sum]:
+    """Sums that may give ``p`` if they are multiplied by ``x``."""
+    if not x[1] and x[0]:
+        yield p[0] // x[0], tuple((a, j // x[0]) for a, j in p[1])
+    for b, k in x[1]:
+        whole = ((space.symbols[a].factors or (), a, j // k) for a, j in p[1])
+        terms = [
+            (j, (1, ()) if a == b else (0, ((pair[pair[0] == b], 1),)))
+            for pair, a, j in whole
+            if a == b or b in pair
+        ]
+        yield combined(terms)
+
+
+def _is_product(space: SymbolicContext, p: Sum, x: Sum, y: Sum, there: PathCondition) -> bool:
     path, space.path = space.path, there
-    x, y = (space.term(*there.resolve(*found[f])) for f in factors)
-    both = space.resolved(x * y)
+    first, second = (space.term(*there.resolve(*s)) for s in (x, y))
+    both = space.resolved(first * second)
     space.path = path
-    return bool(space.of(both) == there.resolve(*found[a]))
+    return bool(space.of(both) == there.resolve(*p))
 
 
 __all__ = ["Parts", "includes", "order", "plain", "question", "read", "replaced"]

@@ -270,9 +270,16 @@ def test_the_command_line_tells_rejected_from_not_judged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bad, out = str(PTX / "one_fence.bad.ptx"), str(tmp_path / "c.json")
+    known = facts_for(bad)
     with monkeypatch.context() as m:
         m.setattr(accesses, "judge", lambda *_, **__: None)
-        assert run(["check", bad, "--certificate", out]) == 0
+        assert run(["check", bad, "--certificate", out]) == 2
+        assert not Path(out).exists()
+        assert "is not written: the certificate is rejected" in capsys.readouterr().err
+        source = files.read_source(bad)
+        Path(out).write_text(
+            dumps(files.certificates(source, known, {}, files.check_source(source, facts=known)))
+        )
         assert run(["recheck", out, bad]) == 1
     assert "rejected" in capsys.readouterr().out
     good = str(PTX / "bulk_ring.good.ptx")
