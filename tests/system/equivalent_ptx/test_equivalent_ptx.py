@@ -47,8 +47,8 @@ def verdict_of(k: small_ptx.Small, text: str, replay: bool = False) -> str:
 
 
 #: A loop that waits for a flag is known by the comparison before its branch: a copied predicate hides it.
-#: Lanes that come to a loop by two ways are not known to make its turns together. A size that lanes load on two
-#: sides of a branch has no name.
+#: Lanes that come to a loop by two ways are not known to make its turns together. A size that lanes load on
+#: two sides of a branch has no name.
 UNDECIDED = {
     (group, "unknown")
     for group in (
