@@ -71,7 +71,7 @@ def _left_over(body: Body, shared: frozenset[str], set_before: frozenset[str]) -
 
 @dataclass
 class _Renaming:
-    """Names loops anew that share a name with a register. ``kept``: those of which the register is given the
+    """Gives new names to loops that share theirs with a register. ``kept``: those of which the register is given the
     variable's last value behind the loop, as it may be read there."""
 
     shared: frozenset[str]
