@@ -71,8 +71,10 @@ def _left_over(body: Body, shared: frozenset[str], set_before: frozenset[str]) -
 
 @dataclass
 class _Renaming:
-    """Gives new names to loops that share theirs with a register. ``kept``: those of which the register is given the
-    variable's last value behind the loop, as it may be read there."""
+    """Gives new names to loops that share theirs with a register.
+
+    ``kept``: names whose register is given the loop's last value behind it, as it may be read there.
+    """
 
     shared: frozenset[str]
     kept: frozenset[str]
