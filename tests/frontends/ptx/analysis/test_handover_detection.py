@@ -34,7 +34,6 @@ def found(*turn: str) -> bool:
         (COPY, COMMIT, READ),
         (COPY, COMMIT, LATER),
         (COPY, DONE, COMMIT),  # the copy is in no group yet
-        (DONE, COPY, COMMIT, READ),
         (COPY, COMMIT, f"@%p2 {DONE}"),
         (f"@%p2 {COPY}", f"@%p2 {COMMIT}", f"@!%p2 {DONE}"),
         (AGAIN, COPY, COMMIT, READ),
@@ -50,6 +49,7 @@ def test_some_are_in_flight_to_one_place(turn: tuple[str, ...]) -> None:
     "turn",
     [
         (COPY, COMMIT, DONE),
+        (DONE, COPY, COMMIT, READ),
         (f"@%p2 {COPY}", f"@%p2 {COMMIT}", f"@%p2 {DONE}"),
         (f"@%p2 {COPY}", COMMIT, DONE),
         (COPY, COMMIT, READ, NEXT),
