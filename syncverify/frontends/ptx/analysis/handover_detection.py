@@ -816,11 +816,17 @@ def copied_to_one_place(flow: Flow) -> int | None:
     for k in copies:
         place = set(registers(global_operand(flow.body[k])))
         turns = (flow.moving(loop, flow.body[k]) for loop in flow.loops if flow.block_of[k] in loop)
-        alike = [k] if any(place.isdisjoint(moving) for moving in turns) else []
-        alike += [j for j in copies if j != k and _to_one_place(flow, j, k)]
-        if any(reaches(flow, k, j, partial(_completes, flow, k)) for j in alike):
+        stays = any(place.isdisjoint(moving) for moving in turns)
+        moves = {flow.versions.writer[flow.versions.read(r, k)] for r in place if not stays}
+        alike = [j for j in copies if stays and j == k or j != k and _to_one_place(flow, j, k)]
+        if any(reaches(flow, k, j, partial(_apart, flow, k, moves)) for j in alike):
             return k
     return None
+
+
+def _apart(flow: Flow, copy: int, moves: Collection[int], at: int) -> bool:
+    """Whether no copy behind an instruction is in flight with one ahead of it, to its place."""
+    return at in moves or _completes(flow, copy, at)
 
 
 def _to_one_place(flow: Flow, one: int, other: int) -> bool:

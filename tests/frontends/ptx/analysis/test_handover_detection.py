@@ -39,6 +39,7 @@ def found(*turn: str) -> bool:
         (AGAIN, COPY, COMMIT, READ),
         (COPY, COPY, COMMIT, DONE),
         (DATA, COPY, COMMIT, READ, COPY, COMMIT, DONE),
+        (AGAIN, COPY, COMMIT, DONE, COPY, COMMIT, READ),
     ],
 )
 def test_some_are_in_flight_to_one_place(turn: tuple[str, ...]) -> None:
