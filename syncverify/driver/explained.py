@@ -9,6 +9,7 @@ from syncverify.base.diagnostics import KernelReport, Policy, Severity, Verdict
 from syncverify.base.reason import Cause, Reason
 from syncverify.checker.explain.repairs import repair
 from syncverify.checker.outcome import Budget
+from syncverify.driver.ptx_assumptions import ZERO_FLAGS
 from syncverify.driver.shown_repairs import with_repair
 from syncverify.driver.unconfirmed import unconfirmed
 from syncverify.driver.verdicts import run_system
@@ -24,6 +25,16 @@ def bare(report: KernelReport, replays: bool = False) -> KernelReport:
         why = Reason("the search for an execution that contradicts the proof was not ended", Cause.UNFINISHED)
         report = replace(report, verdict=Verdict.UNKNOWN, reason=why, proof=None)
     return replace(report, refuted_system=None, refuted_facts=None, suspect=None, undecided=None)
+
+
+def not_executed(report: KernelReport) -> KernelReport:
+    """A report where nothing is executed: a proof that executions with zeros in memory may contradict is none
+    then."""
+    asked = report.undecided is not None and ZERO_FLAGS in report.assumptions
+    if report.verdict is not Verdict.PROVED or not asked:
+        return report
+    why = Reason("an execution may contradict the proof, and none was asked for", Cause.UNFINISHED)
+    return replace(report, verdict=Verdict.UNKNOWN, reason=why, proof=None)
 
 
 def explained(report: KernelReport, policy: Policy, *, further: bool = False) -> KernelReport:

@@ -271,13 +271,15 @@ def _explained(
 
     Each of these may be cut off. ``module``: of the kernel; None where nothing is replayed.
     """
-    from syncverify.driver.explained import bare, explained
+    from syncverify.driver.explained import bare, explained, not_executed
 
     last: KernelReport | None = None
     for last in checked():
         yield bare(last, module is not None)
     if last is None:
         return
+    if module is None:
+        last = not_executed(last)
     if module is not None and last.undecided is not None:  # no proof was found: an input may do harm
         from syncverify.driver.sought import sought
 

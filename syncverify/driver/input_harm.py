@@ -15,7 +15,7 @@ does not, so that bins below 32 may be the contract: nothing is refuted.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -29,8 +29,9 @@ from syncverify.frontends.ptx.analysis.uniformity import LANES, THREADS
 from syncverify.frontends.ptx.analysis.unset_paths import unset_paths
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.exec.tables import layout
-from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Reg, Sym
+from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Reg, Special, Sym
 from syncverify.frontends.ptx.syntax.operands import computed_from, registers, results, sources
+from syncverify.frontends.ptx.syntax.pure_operations import PURE
 from syncverify.frontends.ptx.syntax.types import RANK, kind, width
 from syncverify.simulate.ptx import Harm
 from syncverify.simulate.ptx.harm import Kind
@@ -38,6 +39,7 @@ from syncverify.simulate.ptx.loading import reached_functions
 
 #: Collectives of a warp: whatever value they exchange, who takes part is what counts.
 _COLLECTIVE = frozenset({"shfl", "vote", "match", "redux", "activemask"})
+_EXCHANGES = _COLLECTIVE - {"activemask"}
 _BARRIERS = frozenset({"bar", "barrier"})
 _STORES = frozenset({"st", "atom", "red", "stmatrix"})
 #: What else may write global memory.
@@ -80,9 +82,13 @@ class Inputs:
                     return self._of_an_absent_block(here)
                 if harm.space and any(map(self._misplaced, here)):
                     return _NONE
+                if harm.space in _SHARED and self._of_no_input(here, _addressing):
+                    return _NONE
                 if harm.space or not here or any(map(self._operates_on_data, here)):
                     return None
                 return _PADDED if any(map(self._bounded_by_data, here)) else _NONE
+        if harm.other is None and harm.space in _SHARED and self._of_no_input(here, sources):
+            return _NONE
         if harm.space not in _SHARED or harm.other is None:
             return None
         there = self._at(harm.other.line)
@@ -98,6 +104,42 @@ class Inputs:
             return None
         along = any(self._bounded_by_data(k) and self._moves(k) for k in (*here, *there))
         return (_PLACES if placed else _NONE) | (_ROWS if along else _NONE)
+
+    def _of_no_input(self, here: Collection[int], read: Callable[[Instr], Iterable[str]]) -> bool:
+        """Whether some registers of each instruction, and what decides whether it is executed, are made of
+        constants and of numbers of lanes and threads alone, with what lanes exchange.
+
+        Example: ``shfl.sync.idx.b32 %r4, %r6, 20, 31, -1; st.shared.u32 [%r4], %r0;`` where lane 20 has a
+        constant in ``%r6``, whichever line it comes from.
+        """
+        module = self.program.module
+        if not here or any(v.space == "shared" and not v.size for v in module.variables):
+            return False  # how many bytes an array of no size has, the launch says
+        work = [name for k in here for name in (*read(self.program.body[k]), *self._deciders(k))]
+        seen = set(work)
+        while work:
+            made = {j for k in self._makers.get(work.pop(), ()) for j in self._bring(k)}
+            if not made or not all(_of_own_numbers(self.program.body[k]) for k in made):
+                return False
+            more = {x for k in made for x in (*sources(self.program.body[k]), *self._deciders(k))} - seen
+            seen |= more
+            work += more
+        return True
+
+    def _bring(self, k: int) -> Iterable[int]:
+        """An instruction, with those by which other lanes may bring what it exchanges (K27)."""
+        body = self.program.body
+        op = body[k].op
+        return [j for j, i in enumerate(body) if i.op == op] if op in _EXCHANGES else [k]
+
+    @cached_property
+    def _makers(self) -> dict[str, list[int]]:
+        """The instructions that write each register."""
+        found: dict[str, list[int]] = {}
+        for k, i in enumerate(self.program.body):
+            for name in results(i):
+                found.setdefault(name, []).append(k)
+        return found
 
     def _of_an_absent_block(self, here: Iterable[int]) -> frozenset[Contract] | None:
         """The contracts for an access to a block that may not run yet, or has exited. Which block that is
@@ -485,6 +527,14 @@ class Inputs:
             return bool(u.placed(k) & bits)
 
         return {name for k, i in enumerate(body) if _loads(i) and differs(k, i) for name in results(i)}
+
+
+def _of_own_numbers(i: Instr) -> bool:
+    """Whether an instruction computes, or exchanges with other lanes, and reads beside registers nothing but
+    constants and the numbers of lanes and threads."""
+    read = {op.name for op in i.operands if isinstance(op, Special)}
+    own = all(name.startswith(("%tid.", "%laneid", "%lanemask_")) for name in read)
+    return own and (i.op in PURE or (i.op in _EXCHANGES and "sync" in i.mods))
 
 
 def _made_of(name: str, body: Sequence[Instr]) -> frozenset[str]:

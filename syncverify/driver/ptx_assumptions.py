@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import combinations
-from math import prod
 from typing import Any
 
 from syncverify.base.diagnostics import Diagnostic, Policy, Severity
 from syncverify.base.kernel_names import base_name
 from syncverify.checker.kernel.exact.state import LEFT_ALONE
-from syncverify.frontends.ptx.analysis.block_axes import left_out
-from syncverify.frontends.ptx.analysis.block_places import SAMPLES, BlockPlaces, Shared, StoreRows
-from syncverify.frontends.ptx.analysis.branch_bounds import BranchBounds
-from syncverify.frontends.ptx.analysis.collectives import INTEGERS
 from syncverify.frontends.ptx.analysis.counted_blocks import reaches, read_by_the_last, resets, used_counts
 from syncverify.frontends.ptx.analysis.global_uses import used_in_global
 from syncverify.frontends.ptx.analysis.handover_detection import (
@@ -23,20 +17,13 @@ from syncverify.frontends.ptx.analysis.handover_detection import (
     written_again,
 )
 from syncverify.frontends.ptx.analysis.pointer_provenance import ANYWHERE
-from syncverify.frontends.ptx.analysis.store_pairs import Meeting, Orders, meetings
 from syncverify.frontends.ptx.analysis.tile_barriers import TileMeeting
-from syncverify.frontends.ptx.analysis.uniformity import BLOCK, THREADS, Uniformity
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.decode.effects import Beyond
-from syncverify.frontends.ptx.decode.global_access import semantics
-from syncverify.frontends.ptx.decode.memory import Access, decode_place
-from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.flow.warp_counts import counts_down
 from syncverify.frontends.ptx.launch.facts import PtxFacts, text
-from syncverify.frontends.ptx.syntax.nodes import Function, Module, Special
-from syncverify.frontends.ptx.syntax.operands import registers, sources
+from syncverify.frontends.ptx.syntax.nodes import Function, Module
 from syncverify.ir.expr import Expr
-from syncverify.ir.launch_grid import Dims
 from syncverify.model.events import Undefined
 
 #: Clusters that run together; so few have a place on the device at the same time.
@@ -46,6 +33,8 @@ _VALUES = frozenset({"shfl", "vote", "match", "redux"})
 #: What holds of memory by which blocks synchronize.
 ZERO_FLAGS = "flags and counters in global memory are zero at launch"
 #: Where accesses stay whose places data says: in all of shared memory, or in an array.
+#: What a pointer is called that no parameter holds.
+LOADED = "a pointer"
 PLACED_BY_DATA = "where data says, an access is aligned and stays inside"
 _APART = "tensor maps and pointers of different names lead to different memory"
 
@@ -234,7 +223,7 @@ def holds(facts: PtxFacts) -> bool:
 def holds_at(facts: PtxFacts, program: Program, places: Iterable[str]) -> bool:
     """Whether it says what the pointer at one of some places ``parameter+offset`` leads to."""
     held = {leaf.name for leaves in facts.params for leaf in leaves if leaf.holds}
-    return bool(held) and not held.isdisjoint(_named(facts, program, places))
+    return bool(held) and not held.isdisjoint(named_pointers(facts, program, places))
 
 
 def of_memory(facts: PtxFacts, program: Program) -> list[str]:
@@ -311,15 +300,15 @@ def of_overlaps(facts: PtxFacts, program: Program) -> list[str]:
         f"line {writes[x]}: no other thread reads (line {reads[x]}) what is written through {name} there"
         for x in writes
         if x in reads
-        for name in _named(facts, program, [x])
+        for name in named_pointers(facts, program, [x])
     ]
-    nobody += _by_loaded(loaded, reads, {at: _named(facts, program, [x]) for x, at in writes.items()})
+    nobody += _by_loaded(loaded, reads, {at: named_pointers(facts, program, [x]) for x, at in writes.items()})
     return [*(_through_maps(program) if by_block else ()), *nobody] + [
         f"line {writes[x]}: of other blocks, only the one that counts last (line {last[x][0]}) reads "
         f"(line {last[x][1]}) what is written through {name} there"
         for x in writes
         if x in last
-        for name in _named(facts, program, [x])
+        for name in named_pointers(facts, program, [x])
     ]
 
 
@@ -331,7 +320,7 @@ def _by_loaded(
     lines = f"line{'s' if len(read) > 1 else ''} {', '.join(map(str, read))}"
     for at in (loaded.get("writes"), loaded.get("combines")):
         if at is not None and read:
-            yield f"line {at}: no other thread reads ({lines}) what is written through {_LOADED} there"
+            yield f"line {at}: no other thread reads ({lines}) what is written through {LOADED} there"
     of_loaded = f"line {loaded.get('reads', 0)}"
     for at, names in writes.items() if "reads" in loaded else ():
         for name in names:
@@ -351,254 +340,6 @@ def _before_counts(program: Program, counts: Collection[int]) -> Iterator[tuple[
             given_back = resets(i) and any(reaches(flow, a, k, lambda _: False) for a in same)
             ahead = (a for a in same if not given_back and reaches(flow, k, a, lambda _: False))
             yield from ((place, a) for a in ahead)
-
-
-def of_common_places(facts: PtxFacts, program: Program) -> list[str]:
-    """That threads do not store values of their own to a place that others store to: which value stays there
-    is not determined, and such stores have no events. Nor where data says, or what a loop leaves behind."""
-    if facts.block is None:
-        return []
-    flow, of_cluster = program.flow, program.uniformity(facts.block)
-    of_grid = Uniformity(flow, facts.block, program.blocks_in_x, of_grid=True)
-    followed = {} if program.handing is None else program.handing.accesses
-    found = list[str]()
-
-    def by_several(k: int, stored: Collection[str]) -> bool:
-        """Whether blocks of different clusters store there."""
-        if of_grid.placed(k) & BLOCK or not of_grid.read_at(k, stored) & BLOCK:
-            return False
-        return _by_rank(facts, program, of_grid, k) or not of_grid.decided_by(k) & BLOCK
-
-    def of_an_axis(k: int, place: Collection[str], stored: Collection[str]) -> bool:
-        """Whether all blocks do, or all along an axis."""
-        if not of_cluster.read_at(k, stored) & BLOCK:
-            return False
-        apart = (of_cluster.placed(k) | of_cluster.decided_by(k)) & BLOCK
-        return not apart or _of_several(facts, flow, k, place, stored)
-
-    def of_two(k: int, access: Access, stored: Collection[str]) -> Shared:
-        """Whether threads of two blocks do, where their numbers say so."""
-        if not several or k in last or not of_cluster.read_at(k, stored):
-            return Shared.NO
-        return places.shared(k, access, stored)
-
-    def of_one(k: int, access: Access, stored: Collection[str]) -> Shared:
-        """Whether two threads of one block do."""
-        if not of_cluster.read_at(k, stored) & THREADS:
-            return Shared.NO
-        return places.shared_by_threads(k, access, stored, in_turn=_in_turn(flow, k))
-
-    several, last, said = facts.grid != (1, 1, 1), _by_the_last(program), set[int]()
-    places = places_of_blocks(facts, program, facts.block)
-    for k, access in _global_stores(program):
-        if k in followed:
-            continue
-        i = program.body[k]
-        stored = [name for x in access.elements for name in registers(x)]
-        place = registers(i.operands[0])
-        sure = several and (by_several(k, stored) or of_an_axis(k, place, stored))
-        two = Shared.YES if sure else of_two(k, access, stored)
-        one = of_one(k, access, stored) if two < Shared.YES else Shared.NO
-        line = program.module.span(i).line
-        names = _stored_through(facts, program, k)
-        if two >= Shared.YES or (one is Shared.YES and two is not Shared.OPEN):
-            who = "blocks" if two >= Shared.YES else "threads of a block"
-            what = f"{who} store values of their own to one place of {names}"
-            found.append(f"line {line}: {what}: which stays does not matter")
-        elif Shared.OPEN in (one, two):
-            found.append(f"line {line}: {_NO_TWO} {names}")
-        if max(one, two) is not Shared.NO:
-            said.add(k)
-    pairs = _pairs_that_meet(program, places)
-    more = (_said_of(facts, program, x) for x in pairs if _is_new(program, x, said))
-    return list(dict.fromkeys((*found, *more)))
-
-
-def _is_new(program: Program, pair: Meeting, said: Collection[int]) -> bool:
-    """Whether no line of a store alone says what a pair needs: none is said, or memory holds one pointer."""
-    one, two = pair.first, pair.second
-    return (one not in said and two not in said) or _by_memory(program, one) != _by_memory(program, two)
-
-
-def _by_memory(program: Program, k: int) -> bool:
-    """Whether a store goes through a pointer that memory holds, or nobody knows."""
-    return ANYWHERE in (program.origins.of(program.body[k].operands[0]) or {ANYWHERE})
-
-
-def _said_of(facts: PtxFacts, program: Program, pair: Meeting) -> str:
-    """The assumption that two stores which meet need."""
-    line, other = (program.module.span(program.body[k]).line for k in (pair.first, pair.second))
-    names = dict.fromkeys(_stored_through(facts, program, k) for k in (pair.first, pair.second))
-    where = f"{' and '.join(names)} (line {other})"
-    who = "blocks" if pair.of_blocks else "threads of a block"
-    what = f"{who} store values of their own to one place of {where}: which stays does not matter"
-    return f"line {line}: {_NO_TWO} {where}" if pair.perhaps else f"line {line}: {what}"
-
-
-def _stored_through(facts: PtxFacts, program: Program, k: int) -> str:
-    """The names of the pointers that a store goes by."""
-    of = program.origins.of(program.body[k].operands[0])
-    names = sorted(_named(facts, program, of - {ANYWHERE}))
-    more = ["another pointer"] if names and ANYWHERE in of else []
-    return ", ".join([*names, *more]) or _LOADED
-
-
-#: What a pointer is called that no parameter holds.
-_LOADED = "a pointer"
-
-
-#: Where it is open whether threads store values of their own to one place.
-_NO_TWO = "no two threads store different values to one place of"
-
-
-def _pairs_that_meet(program: Program, places: BlockPlaces) -> list[Meeting]:
-    """The pairs of stores by which different threads store different values to one place in no order, or
-    may, since a place has no number."""
-    followed = {} if program.handing is None else program.handing.accesses
-    last, stores = _by_the_last(program), list[tuple[int, list[StoreRows | None]]]()
-    for k, access in _global_stores(program):
-        if k not in followed and k not in last:
-            stores.append((k, places.rows(k, access)))
-    found, orders = dict[tuple[int, int], Meeting](), Orders(program.flow)
-    without = {k for k, rows in stores if None in rows}
-    for a, b in combinations([k for k, _ in stores], 2):
-        if not without.isdisjoint((a, b)) and _may_differ(program, a, b):
-            found[a, b] = Meeting(a, b, of_blocks=True, certainly=False, perhaps=True)
-    for n in range(SAMPLES):
-        some = [(k, x) for k, rows in stores if (x := rows[n]) is not None]
-        for pair in meetings(some, orders):
-            found.setdefault((pair.first, pair.second), pair)
-    return list(found.values())
-
-
-def _may_differ(program: Program, x: int, y: int) -> bool:
-    """Whether two stores through one pointer, or of which one goes through a pointer from memory, may store
-    different values: others, or in elements of another size, of which one begins inside of the other."""
-    of = [program.origins.of(program.body[k].operands[0]) for k in (x, y)]
-    sizes = {(a.size, len(a.elements)) for k in (x, y) if (a := decode_place(program.body[k])) is not None}
-    one, other = (program.body[k].operands[1] for k in (x, y))
-    versions = program.flow.versions
-    same = one == other and all(versions.read(n, x) == versions.read(n, y) for n in registers(one))
-    meet = _by_memory(program, x) or _by_memory(program, y) or bool(of[0] & of[1])
-    return meet and not (same and len(sizes) == 1)
-
-
-def _by_the_last(program: Program) -> frozenset[int]:
-    """The stores of the block alone that counts itself last, behind what that one reads."""
-    flow = program.flow
-    counted = read_by_the_last(flow, used_counts(flow), program.origins)
-    above = flow.controllers() if counted else []
-    return frozenset(
-        k
-        for k, _ in (_global_stores(program) if counted else ())
-        for r, a in counted.items()
-        if above[flow.block_of[r]] <= above[flow.block_of[k]] and reaches(flow, a, k, lambda _: False)
-        if above[flow.block_of[k]] - above[flow.block_of[a]]
-    )
-
-
-def _in_turn(flow: Flow, k: int) -> bool:
-    """Whether turns of a loop around an instruction are ordered by a barrier of the block."""
-    return any(flow.block_of[k] in loop for loop in flow.loops) and Orders(flow).ordered(
-        k, k, by_cluster=False
-    )
-
-
-def stored_by_several(facts: PtxFacts, program: Program) -> int | None:
-    """A store by which threads of a launch in numbers store different numbers to one place, in no order: a
-    plain one, in a kernel whose blocks do not wait for each other."""
-    numbers = not facts.symbols() and all(isinstance(n, int) for n in facts.grid)
-    if facts.block is None or program.handing is not None or not numbers:
-        return None
-    places = places_of_blocks(facts, program, facts.block)
-    for k, access in _global_stores(program):
-        in_a_loop = any(program.flow.block_of[k] in loop for loop in program.flow.loops)
-        if in_a_loop or semantics(program.body[k]):
-            continue
-        stored = [n for x in access.elements for n in registers(x)]
-        if facts.grid != (1, 1, 1) and places.shared(k, access, stored) is Shared.CERTAINLY:
-            return k
-    for pair in _pairs_that_meet(program, places):
-        plain = not any(semantics(program.body[k]) for k in (pair.first, pair.second))
-        if pair.certainly and plain and (pair.of_blocks or not _others_wait(program)):
-            return pair.second
-    return None
-
-
-#: Instructions beside barriers by which threads of a block wait for each other, or learn of each other.
-_WAITS = frozenset({"mbarrier", "elect", "atom", "shfl", "vote", "match", "redux", "activemask"})
-
-
-def _others_wait(program: Program) -> bool:
-    """Whether threads of a block may wait for each other by other means than barriers of the block."""
-    return bool(program.flags.waits) or any(
-        i.op in _WAITS or (i.op in ("bar", "barrier") and ("warp" in i.mods or len(i.operands) > 1))
-        for i in program.body
-    )
-
-
-def _global_stores(program: Program) -> Iterator[tuple[int, Access]]:
-    """The stores to global memory, by addresses that say so, or that come from parameters alone."""
-    index = {p.name for p in program.function.params}
-    for k, i in enumerate(program.body):
-        access = (
-            decode_place(i) if i.op == "st" and program.flow.block_of[k] in program.flow.reached else None
-        )
-        if access is None or k in program.decoded:
-            continue
-        of = {place.rpartition("+")[0] for place in program.origins.of(access.address)}
-        named = access.space == "generic" and of and of <= index
-        loaded = access.space == "generic" and ANYWHERE in program.origins.of(access.address)
-        if access.space == "global" or named or loaded:
-            yield k, access
-
-
-def places_of_blocks(facts: PtxFacts, program: Program, block: Dims) -> BlockPlaces:
-    """Where stores of the blocks go that a launch has."""
-    index = {p.name: n for n, p in enumerate(program.function.params)}
-
-    def given(name: str, at: int, size: int) -> int | None:
-        value = facts.leaf(index[name], at, size).value if name in index else None
-        return value if isinstance(value, int) else None
-
-    grid = [n if isinstance(n, int) else None for n in facts.grid]
-    return BlockPlaces(program.flow, block, grid, facts.cluster, given)
-
-
-#: What says which block of its cluster a block is; or which row of its grid it is in.
-_RANKS = ("%cluster_ctarank", "%cluster_ctaid.x", "%cluster_ctaid.y", "%cluster_ctaid.z")
-_ROWS = ("%ctaid.y", "%ctaid.z")
-
-
-def _by_rank(facts: PtxFacts, program: Program, values: Uniformity, k: int) -> bool:
-    """Whether several blocks come to an instruction: they do by their place in their cluster, or by their row
-    of the grid, and by nothing else that differs between blocks."""
-    flow, body = program.flow, program.body
-    work = [(p.name, at) for p, at, _ in BranchBounds(flow, lambda op, at: None).decisions(k)]
-    seen, named = set(work), set[str]()
-    while work:
-        name, at = work.pop()
-        if not values.read_at(at, [name]) & BLOCK:
-            continue
-        writer = flow.versions.writer[flow.versions.read(name, at)]
-        if writer < 0 or body[writer].op not in INTEGERS:
-            return False
-        named |= {op.name for op in body[writer].operands if isinstance(op, Special)}
-        more = {(x, writer) for x in sources(body[writer])} - seen
-        seen |= more
-        work += more
-    where = named.intersection((*_RANKS, *_ROWS))
-    if not where or any(x.startswith(("%ctaid", "%clusterid")) for x in named - where):
-        return False
-    numbers = [e for e in facts.grid if isinstance(e, int)]
-    clusters = len(numbers) < len(facts.grid) or prod(numbers) > prod(facts.cluster or (1,))
-    return facts.grid[0] != 1 if where.intersection(_ROWS) else clusters
-
-
-def _of_several(facts: PtxFacts, flow: Flow, k: int, place: Iterable[str], stored: Iterable[str]) -> bool:
-    """Whether some axis along which a stored value differs has several blocks, and does not say where."""
-    extents = dict(zip("xyz", facts.grid, strict=True))
-    return any(extents[axis] != 1 for axis in left_out(flow, k, place, stored))
 
 
 def of_copies_apart(program: Program) -> list[str]:
@@ -630,12 +371,12 @@ def _counters(facts: PtxFacts, program: Program) -> set[str]:
 
 def _pointers(facts: PtxFacts, program: Program, accesses: Iterable[int]) -> set[str]:
     """The names of the pointers that some accesses go by."""
-    return _named(
+    return named_pointers(
         facts, program, {x for k in accesses for x in program.origins.of(program.body[k].operands[1])}
     )
 
 
-def _named(facts: PtxFacts, program: Program, places: Iterable[str]) -> set[str]:
+def named_pointers(facts: PtxFacts, program: Program, places: Iterable[str]) -> set[str]:
     """The names of the pointers at some places ``parameter+offset``."""
     index = {p.name: i for i, p in enumerate(program.function.params)}
     found = {x: x.rpartition("+") for x in places}

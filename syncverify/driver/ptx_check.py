@@ -37,10 +37,10 @@ from syncverify.driver.ptx_assumptions import (
     of_fenced_signals,
     of_first_guesses,
     of_tiles,
-    stored_by_several,
 )
 from syncverify.driver.ptx_block import of_bound, with_fewer_threads
 from syncverify.driver.ptx_carved import with_carved_arrays
+from syncverify.driver.ptx_common_places import stored_by_several
 from syncverify.driver.ptx_data_places import placed_on_others
 from syncverify.driver.ptx_every_size import (
     for_every_size,
@@ -50,6 +50,7 @@ from syncverify.driver.ptx_every_size import (
     some_variables,
 )
 from syncverify.driver.ptx_launch_report import check_launch, report_of
+from syncverify.driver.ptx_lost_updates import read_while_written
 from syncverify.driver.ptx_task import Checker, CheckTask, EntryCode
 from syncverify.driver.size_proposals import Bounds, proposed
 from syncverify.frontends.launch_facts import LaunchFacts
@@ -72,6 +73,7 @@ from syncverify.frontends.ptx.analysis.swap_loops import turns_that_decide
 from syncverify.frontends.ptx.analysis.tile_barriers import with_tile_barriers
 from syncverify.frontends.ptx.analysis.uniformity import LANES
 from syncverify.frontends.ptx.analysis.unset_paths import unset_decisions, unset_paths
+from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.decode.memory import Access
 from syncverify.frontends.ptx.exec.tables import layout
 from syncverify.frontends.ptx.flow.address_spaces import with_spaces
@@ -85,7 +87,7 @@ from syncverify.frontends.ptx.flow.values_apart import with_values_apart
 from syncverify.frontends.ptx.flow.warp_counts import counted_by_lane
 from syncverify.frontends.ptx.isa.validate import checked, without_rules
 from syncverify.frontends.ptx.launch.concretize import sizes_at
-from syncverify.frontends.ptx.launch.facts import VARIABLE, demand_launch, ptx_facts
+from syncverify.frontends.ptx.launch.facts import VARIABLE, PtxFacts, demand_launch, ptx_facts
 from syncverify.frontends.ptx.launch.meant_launches import (
     asked_launches,
     asks_otherwise,
@@ -586,14 +588,9 @@ def _stored_apart(k: CheckTask, report: KernelReport) -> KernelReport:
     if at is not None:
         text = f"threads of the launch store different values to one place here, {outside}"
         return _undecided_at(k, report, p.body[at], text)
-    once = read_by_answer(k.facts, p)
-    if once is not None:
-        asked, written = (p.module.span(p.body[at]).line for at in (once.asked, once.written))
-        text = (
-            f"what another block writes (line {written}) may be read here, as a word says (line {asked}): no "
-            f"release and acquire orders the two, which are {outside}"
-        )
-        return _undecided_at(k, report, p.body[once.read], text)
+    found = _read_in_no_order(k.facts, p)
+    if found is not None:
+        return _undecided_at(k, report, p.body[found[0]], f"{found[1]} {outside}")
     pair = placed_on_others(k.facts, p)
     if pair is None:
         return report
@@ -604,6 +601,21 @@ def _stored_apart(k: CheckTask, report: KernelReport) -> KernelReport:
     seen = f", as seen with {pair.seen}" if pair.seen else ""
     text = f"some input places this {placed[0]} on {place}{seen}, {outside}"
     return _undecided_at(k, report, p.body[pair.placed], text)
+
+
+def _read_in_no_order(facts: PtxFacts, p: Program) -> tuple[int, str] | None:
+    """A load or another access that meets one of another thread, and what is said of it."""
+    met = read_while_written(facts, p)
+    if met is not None:
+        line = p.module.span(p.body[met.store]).line
+        how = "each stores what it makes of it" if met.update else "others store there"
+        return met.load, f"threads of the launch load a word here, and {how} (line {line}),"
+    once = read_by_answer(facts, p)
+    if once is None:
+        return None
+    asked, written = (p.module.span(p.body[at]).line for at in (once.asked, once.written))
+    does = f"what another block accesses (line {written}) may be accessed here, as a word says (line {asked})"
+    return once.read, f"{does}: no release and acquire orders the two, which are"
 
 
 #: What plain accesses are called, and what they do.

@@ -10,40 +10,26 @@ is open in some sizes includes launches in numbers: one of those in which the tw
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from math import prod
 
-from syncverify.base.source import InputError
-from syncverify.driver.ptx_assumptions import holds_at, places_of_blocks
+import numpy as np
+
+from syncverify.driver.ptx_common_places import places_of_blocks
+from syncverify.driver.ptx_input_loads import InputLoads
+from syncverify.driver.ptx_launches_of_blocks import in_words, launches_of_blocks, small_launches
 from syncverify.frontends.ptx.analysis.block_places import BlockPlaces
 from syncverify.frontends.ptx.analysis.counted_blocks import used_counts
 from syncverify.frontends.ptx.analysis.data_places import Touched, covered
 from syncverify.frontends.ptx.analysis.global_uses import used_in_global
 from syncverify.frontends.ptx.analysis.pointer_provenance import ANYWHERE
-from syncverify.frontends.ptx.analysis.read_only_loads import may_write
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.decode.global_access import semantics
 from syncverify.frontends.ptx.decode.memory import Access, decode_place
 from syncverify.frontends.ptx.flow.control_flow import Flow
-from syncverify.frontends.ptx.launch.deciding_sizes import deciding_sizes
 from syncverify.frontends.ptx.launch.facts import PtxFacts
-from syncverify.frontends.ptx.launch.meant_launches import (
-    along_meant_axes,
-    asked_launches,
-    asks_places,
-    with_others,
-)
-from syncverify.frontends.ptx.launch.small_sizes import few_sizes
-from syncverify.frontends.ptx.syntax.nodes import Mem
-from syncverify.ir.expr import Expr, Var, names
-
-#: Bytes of a parameter that may be a pointer.
-_POINTER = 8
-#: Of launches with small numbers: sizes that get one, launches, blocks.
-_MOST_SIZES, _MOST_LAUNCHES, _MOST_BLOCKS = 3, 80, 12
+from syncverify.frontends.ptx.syntax.nodes import Imm
+from syncverify.frontends.ptx.syntax.operands import computed_from, registers, results
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +49,16 @@ def placed_on_others(facts: PtxFacts, program: Program) -> PlacedOn | None:
     pairs = _pairs(program)
     if not pairs or _polls(program):
         return None
-    is_input = _Inputs(facts, program)
+    is_input = InputLoads(facts, program)
     atomics = [x for x in pairs if program.body[x[0][0]].op != "st" and program.body[x[0][0]].op != "ld"]
-    for launches, of in ((_launches, pairs), (_small_launches, atomics)):
+    for launches, of in ((launches_of_blocks, pairs), (small_launches, atomics)):
         asked = follows = False
         for launch in launches(facts, program) if of else ():
             asked = True
-            met = _Met(places_of_blocks(launch, program, facts.block), is_input)
+            met = _Met(program, places_of_blocks(launch, program, facts.block), is_input)
             pair = met.first(of)
             if pair is not None:
-                return PlacedOn(*pair, _in_words(facts, launch))
+                return PlacedOn(*pair, in_words(facts, launch))
             follows = follows or met.follows
         if asked and not follows:
             return None
@@ -84,7 +70,8 @@ _Pair = tuple[tuple[int, Access], list[tuple[int, Access]]]
 
 
 def _pairs(program: Program) -> list[_Pair]:
-    """Accesses by one pointer that conflict. Two plain stores may store the same: they are left out."""
+    """Accesses by one pointer that conflict. Two plain stores may store the same: they are left out, but for
+    constants that differ."""
     body, found = program.body, list[_Pair]()
     every = [(x, program.origins.of(x[1].address)) for x in _accesses(program, *_WRITERS, "ld")]
     for one, of in every:
@@ -95,7 +82,7 @@ def _pairs(program: Program) -> list[_Pair]:
             if of & by
             and (writes or body[other[0]].op in _WRITERS)
             and not (strong and semantics(body[other[0]]))
-            and not body[one[0]].op == body[other[0]].op == "st"
+            and (not body[one[0]].op == body[other[0]].op == "st" or _differ(one[1], other[1]))
         ]
         if others:
             found.append((one, others))
@@ -105,106 +92,33 @@ def _pairs(program: Program) -> list[_Pair]:
 _WRITERS = ("atom", "red", "st")
 
 
-def _launches(facts: PtxFacts, program: Program) -> Iterator[PtxFacts]:
-    """The launch; of an open one a few of several blocks. What nothing is said of has no number there, but
-    for what decides and places nothing: that is small as well."""
-    small = _small(facts, program)
-    for n, one in enumerate(of_several_blocks(facts, program)):
-        yield one
-        for values in small if n == 0 else ():
-            try:
-                yield one.bind(values)
-            except InputError:
-                continue
+def _differ(one: Access, other: Access) -> bool:
+    """Whether two stores of one size store constants that differ."""
+    pairs = list(zip(one.elements, other.elements, strict=False))
+    constants = all(isinstance(x, Imm) for pair in pairs for x in pair)
+    return constants and one.size == other.size and any(x != y for x, y in pairs)
 
 
-def of_several_blocks(facts: PtxFacts, program: Program) -> Iterator[PtxFacts]:
-    """The launch; of an open one a few of several blocks. What nothing is said of has no number there."""
-    free = _free(facts)
-    numbers = all(isinstance(n, int) for n in facts.grid)
-    if numbers and facts.symbols().keys() == free:
-        yield facts
-        return
-    meant = facts
-    if not numbers and not asks_places(program.function):
-        several = with_others(facts, program.function)
-        if several is None:  # it may be meant for one block
-            return
-        meant = several
-    for one in asked_launches(meant, program.function, free):
-        extents = [n for n in one.grid if isinstance(n, int)]
-        if len(extents) == len(one.grid) and prod(extents) > 1 and one.symbols().keys() <= free:
-            yield one
-
-
-def _small(facts: PtxFacts, program: Program) -> list[dict[str, int]]:
-    """Numbers for free sizes that place nothing: of all together, and of each beside large ones."""
-    free, sizes = _free(facts), dict[str, tuple[int, ...]]()
-    for (name, offset), numbers in deciding_sizes(program.function).items():
-        index = [n for n, p in enumerate(program.function.params) if p.name == name]
-        value = facts.leaf(index[0], offset, 4).value if index else None
-        if isinstance(value, Var) and value.name in free:
-            sizes[value.name] = numbers
-    together = [{name: x[min(n, len(x) - 1)] for name, x in sizes.items()} for n in range(_TOGETHER)]
-    alone = [{name: n} for name, x in sizes.items() for n in x]
-    found = [*(together if len(sizes) > 1 else ()), *alone]
-    return found[:_MOST_SMALL]
-
-
-#: Choices of small numbers: of all sizes together, and in all.
-_TOGETHER, _MOST_SMALL = 2, 16
-
-
-def _small_launches(facts: PtxFacts, program: Program) -> Iterator[PtxFacts]:
-    """Launches of a few blocks with small numbers for the sizes of which the facts say something: slices may
-    meet in some of them alone."""
-    free = _free(facts)
-    meant = along_meant_axes(facts, program.function)
-    named = sorted(meant.symbols().keys() - free)
-    if not asks_places(program.function) or not 1 <= len(named) <= _MOST_SIZES:
-        return
-    for numbers in islice(few_sizes(meant, named), _MOST_LAUNCHES):
-        try:
-            one = meant.bind(numbers)
-        except InputError:  # sizes that do not go together
-            continue
-        extents = [n for n in one.grid if isinstance(n, int)]
-        if len(extents) == len(one.grid) and 1 < prod(extents) <= _MOST_BLOCKS:
-            yield one
-
-
-def _free(facts: PtxFacts) -> frozenset[str]:
-    """The symbols that are one place of a parameter, and of which nothing else is said."""
-    values = [leaf.value for leaves in facts.params for leaf in leaves]
-    values += [facts.leaf(n, *load).value for n, loads in enumerate(facts.loads) for load in loads
-               if not facts.leaf(n, *load).given]  # fmt: skip
-    alone = Counter(e.name for e in values if isinstance(e, Var))
-    made = [e for e in (*values, facts.dynamic_smem) if isinstance(e, Expr) and not isinstance(e, Var)]
-    said = frozenset[str]().union(*map(names, made), *map(names, facts.assume))
-    said |= frozenset[str]().union(*(names(e) for e in facts.grid if isinstance(e, Expr)))
-    return frozenset(name for name, n in alone.items() if n == 1) - said
-
-
-def _in_words(facts: PtxFacts, launch: PtxFacts) -> str:
-    """What a launch in which the two meet has beyond the facts: its grid and its sizes."""
-    found = [f"grid = {list(launch.grid)}"] if launch.grid != facts.grid else []
-    named = {(n, x.offset): x.value for n, leaves in enumerate(facts.params) for x in leaves}
-    for n, leaves in enumerate(launch.params):
-        for leaf in leaves:
-            value = named.get((n, leaf.offset), Var(leaf.name))
-            if isinstance(value, Var) and isinstance(leaf.value, int):
-                found.append(f"{value.name} = {leaf.value}")
-    opened = [launch.leaf(n, *load) for n, loads in enumerate(launch.loads) for load in loads]
-    large = any(isinstance(x.value, Var) and x.size < _POINTER for x in opened)
-    return ", ".join([*found, *(["all other sizes large"] if large else [])])
+def _both_placed(program: Program, one: int, other: int) -> bool:
+    """Whether inputs may place both of two accesses that conflict: of stores, and of a load and a store of
+    what is made of it, as an update is. Authors of others know more of their data."""
+    body = program.body
+    ops = body[one].op, body[other].op
+    if ops == ("st", "st"):
+        return True
+    if ops not in (("ld", "st"), ("st", "ld")):
+        return False
+    load, store = (body[k] for k in ((one, other) if ops[0] == "ld" else (other, one)))
+    made = computed_from(set(results(load)), body)
+    return load.operands[1] == store.operands[0] and not made.isdisjoint(registers(store.operands[1]))
 
 
 class _Met:
     """Which accesses data places on what other blocks touch in one launch. ``follows``: whether the place of
     some could be followed."""
 
-    def __init__(self, places: BlockPlaces, is_input: _Inputs) -> None:
-        self.places, self.is_input = places, is_input
+    def __init__(self, program: Program, places: BlockPlaces, is_input: InputLoads) -> None:
+        self.program, self.places, self.is_input = program, places, is_input
         self.follows = False
 
     def first(self, pairs: Sequence[_Pair]) -> tuple[int, int] | None:
@@ -219,9 +133,19 @@ class _Met:
                     if j not in touched:
                         touched[j] = self.places.touched(j, other)
                     at = touched[j][n]
+                    if at is None and _both_placed(self.program, k, j):
+                        at = self._lowest(j, other, n)
                     if at is not None and covered(reach[0], access.bytes, reach[1], at):
                         return k, j
         return None
+
+    def _lowest(self, k: int, access: Access, n: int) -> Touched | None:
+        """What an access touches in one sample where its data is as low as it may be."""
+        reach = self.places.reached(k, access, self.is_input)[n]
+        if reach is None:
+            return None
+        places = [x + np.uint64(reach[0].low) for x in reach[0].begin]
+        return Touched(places, reach[1], access.bytes)
 
 
 def _polls(program: Program) -> bool:
@@ -235,26 +159,6 @@ def _in_a_loop(flow: Flow, k: int) -> bool:
     return any(flow.block_of[k] in loop for loop in flow.loops)
 
 
-class _Inputs:
-    """Whether a load brings what no part of the kernel writes, and of which the launch file says nothing."""
-
-    def __init__(self, facts: PtxFacts, program: Program) -> None:
-        self.facts, self.program = facts, program
-        writes = [
-            next((x for x in i.operands if isinstance(x, Mem)), None) for i in program.body if may_write(i)
-        ]
-        self.written = frozenset[str]().union(
-            *(program.origins.of(x) or {ANYWHERE} for x in writes if x is not None)
-        )
-
-    def __call__(self, k: int) -> bool:
-        used = used_in_global(self.program.body[k])
-        of = self.program.origins.of(used[1]) if used is not None else frozenset()
-        if not of or ANYWHERE in of | self.written or of & self.written:
-            return False
-        return not holds_at(self.facts, self.program, of)
-
-
 def _accesses(program: Program, *ops: str) -> Iterator[tuple[int, Access]]:
     """The accesses to global memory by some instructions, of which one pointer is known."""
     for k, i in enumerate(program.body):
@@ -265,4 +169,4 @@ def _accesses(program: Program, *ops: str) -> Iterator[tuple[int, Access]]:
             yield k, access
 
 
-__all__ = ["PlacedOn", "of_several_blocks", "placed_on_others"]
+__all__ = ["PlacedOn", "placed_on_others"]

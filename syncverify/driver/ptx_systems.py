@@ -15,7 +15,6 @@ from syncverify.checker.prover.strategy import MAX_CHOICES
 from syncverify.driver.outcomes import merge, undecided
 from syncverify.driver.ptx_assumptions import (
     of_common,
-    of_common_places,
     of_elections,
     of_hand_over,
     of_memory,
@@ -25,6 +24,7 @@ from syncverify.driver.ptx_assumptions import (
     of_stores,
     of_the_grid_before,
 )
+from syncverify.driver.ptx_common_places import of_common_places
 from syncverify.driver.ptx_grid import together
 from syncverify.driver.ptx_same_blocks import behaviour
 from syncverify.driver.ptx_task import CheckTask, compiled, elected, inferred, with_boxes

@@ -125,14 +125,14 @@ _THREADS = "threads of a block store values of their own to one place of p0"
          " @%p2 st.global.f32 [%rd3], %f1;", "unknown"),
         ("mov.u32 %r1, %ctaid.x; cvt.rn.f32.u32 %f1, %r1; @%p1 st.global.f32 [%rd1], %f1;", "unknown"),
         # where data says
-        (_BLOCK + _SCATTERED + "@%p1 st.global.u32 [%rd5], 7; @!%p1 st.global.u32 [%rd5], 9;", _OPEN),
+        (_BLOCK + _SCATTERED + "@%p1 st.global.u32 [%rd5], 7; @!%p1 st.global.u32 [%rd5], 9;", _THREADS),
         (_BLOCK + _SCATTERED + "@%p1 st.global.u32 [%rd5], 7; @!%p1 st.global.u32 [%rd5], 7;", ""),
         (_BLOCK + _SCATTERED + _NUMBER + "@%p1 st.global.u32 [%rd5], %r9; @!%p1 st.global.u32 [%rd1], %r9;",
          ""),
         (_BLOCK + _SCATTERED + _NUMBER + "@%p1 st.global.u32 [%rd5], %r9; @!%p1 st.global.u8 [%rd1+1], %r9;",
          _OPEN),
         ("ld.global.u64 %rd5, [%rd2]; @%p1 st.global.u32 [%rd5], 7; @!%p1 st.global.u32 [%rd5], 9;",
-         "values to one place of a pointer ("),
+         "store values of their own to one place of a pointer ("),
         # by whom an atomic elects
         (_FIRST + "@%p2 st.global.u32 [%rd1+64], %r1;", _OPEN),
         (_FIRST + "@%p2 st.global.u32 [%rd1+64], 7;", ""),

@@ -177,7 +177,7 @@ def test_nothing_is_proved_that_meets_in_some_launch(first: int, last: int) -> N
 
 def test_a_mistake_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sizes of which the facts say something are tried with one number alone."""
-    monkeypatch.setattr(ptx_data_places, "_small_launches", lambda *_: iter(()))
+    monkeypatch.setattr(ptx_data_places, "small_launches", lambda *_: iter(()))
     assert wrong(46).startswith("proved")
 
 
@@ -186,6 +186,6 @@ def test_where_they_meet_at_sizes_that_are_not_asked_the_report_says_so(
     monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     """Not all sizes are asked: a proof names both lines among its assumptions."""
-    monkeypatch.setattr(ptx_data_places, "_small_launches", lambda *_: iter(()))
+    monkeypatch.setattr(ptx_data_places, "small_launches", lambda *_: iter(()))
     assert wrong(seed).startswith("proved")
     assert named(kernel(seed))

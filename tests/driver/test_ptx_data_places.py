@@ -101,7 +101,8 @@ _GOOD_OPEN: list[tuple[str, dict[str, Any]]] = [
 
 def _checked(body: str, facts: dict[str, Any] = _ALL) -> KernelReport:
     text = _TEXT.format(body=body)
-    (report,) = syncverify.check(text, facts={"kernel": {"k": facts}}, replay=False, advice=False)
+    replay = _LAST in body  # executions are asked whether that block is alone
+    (report,) = syncverify.check(text, facts={"kernel": {"k": facts}}, replay=replay, advice=False)
     return report
 
 

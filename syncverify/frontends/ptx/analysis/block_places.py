@@ -19,8 +19,9 @@ are computed of is.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from functools import cached_property
 from typing import Any
 from zlib import crc32
 
@@ -48,7 +49,8 @@ from syncverify.ir.launch_grid import Dims
 #: The number at a place of a parameter: by name, byte and size; None where none is given.
 Given = Callable[[str, int, int], int | None]
 
-_DRAWS = 3
+#: Draws, and where loads bring numbers: these may lose bits by a mask.
+_DRAWS, _DRAWS_OF_INPUTS = 3, 12
 #: Parts of a grid that are looked at: many blocks, each with some of its threads; and the first, with all.
 SAMPLES = 2
 #: Turns of a loop that are looked at.
@@ -70,6 +72,32 @@ _MADE = frozenset({"register", "data", "warp", "matrix registers", "hint"})
 _COMMON = frozenset({"global", "param", "const"})
 
 
+#: What keeps different numbers of a load apart, but for bits that a mask of 32 bits takes away.
+_KEEPS_APART = frozenset({"mov", "cvt", "cvta", "add", "sub", "mul", "mad", "shl", "and"})
+
+
+def nothing(_name: str, _at: int, _size: int) -> int | None:
+    """Of no parameter a number is given."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What loads bring. ``given``: numbers of parameters. ``held``: a number, by instruction. ``is_input``:
+    whether a load brings what stays the same while the kernel runs. That has a number for each address, where
+    it places an access: two places that are one in every draw are one for every input. Where it decides it
+    has none. ``sizes``: words of parameters that nothing gives have drawn numbers; else none.
+    """
+
+    given: Given = nothing
+    held: Mapping[int, int] = field(default_factory=dict)
+    is_input: Callable[[int], bool] | None = None
+    sizes: bool = True
+
+
+NOTHING = Loaded()
+
+
 class Shared(IntEnum):
     """Whether blocks, or threads of one, store values of their own to one byte. CERTAINLY: these differ."""
 
@@ -83,18 +111,24 @@ class BlockPlaces:
     """What stores of one function write, in blocks of a grid. ``grid``: None along axes without a number."""
 
     def __init__(
-        self, flow: Flow, block: Dims, grid: Sequence[int | None], cluster: Dims | None, given: Given
+        self,
+        flow: Flow,
+        block: Dims,
+        grid: Sequence[int | None],
+        cluster: Dims | None,
+        loaded: Loaded = NOTHING,
     ) -> None:
         extents = [_OPEN if n is None else n for n in grid]
-        count = block[0] * block[1] * block[2]
+        size = block[0] * block[1] * block[2]
         first = [min(n, most) for n, most in zip(extents, _FIRST, strict=True)]
         self._samples = list[_Sample]()
-        for part, threads in ((_some(extents), _threads(count)), (first, list(range(count)))):
+        for part, threads in ((_some(extents), _threads(size)), (first, list(range(size)))):
             each = np.array(threads, dtype=np.uint64)
             blocks = np.repeat(np.arange(int(np.prod(part)), dtype=np.uint64), len(each))
             specials = numbers_of_threads(np.tile(each, len(blocks) // len(each)), block)
             specials |= _of_blocks(blocks, part, extents, cluster or (1, 1, 1))
-            draws = [_Values(flow, specials, given, seed) for seed in range(_DRAWS)]
+            count = _DRAWS if loaded.is_input is None else _DRAWS_OF_INPUTS
+            draws = [_Values(flow, specials, seed, loaded) for seed in range(count)]
             threads_of = np.tile(each, len(blocks) // len(each))
             self._samples.append(_Sample(flow, blocks, threads_of, draws))
 
@@ -206,8 +240,8 @@ class _Sample:
             if found is None:
                 return Shared.OPEN
             known.append(found if not of_one_block else _of_threads(found))
-        sure = len(known) == 1 and known[0].values is not None and not of_one_block
-        if sure and _differ(known, size, exactly=True):
+        sure = len(known) == 1 and known[0].values is not None
+        if sure and not (of_one_block and _at_one_place(known[0])) and _differ(known, size, exactly=True):
             return Shared.CERTAINLY
         together = [[x] for x in known] if in_turn else [known]
         if not any(_differ(some, size, exactly=False) for some in together):
@@ -391,6 +425,12 @@ def _of_threads(x: _Stored) -> _Stored:
     return replace(x, places=[at + (x.blocks << _ABOVE) for at in x.places], blocks=x.threads)
 
 
+def _at_one_place(x: _Stored) -> bool:
+    """Whether all threads of each block store to one word: nobody asks which value stays there."""
+    blocks = x.places[0] >> _ABOVE
+    return all(len(np.unique(at)) == len(np.unique(blocks)) for at in x.places)
+
+
 def _differ(found: Sequence[_Stored], size: int, *, exactly: bool) -> bool:
     """Whether two blocks store values of their own to one byte; ``exactly``: from one first byte on, numbers
     that differ, each by one thread of its block."""
@@ -480,15 +520,15 @@ def _common(i: Instr) -> bool:
 class _Values(RegisterValues):
     """The values of registers in one draw."""
 
-    def __init__(self, flow: Flow, specials: Mapping[str, Numbers], given: Given, seed: int) -> None:
+    def __init__(self, flow: Flow, specials: Mapping[str, Numbers], seed: int, loaded: Loaded) -> None:
         super().__init__(flow, len(specials["%tid.x"]), specials)
-        self.given, self.seed = given, seed
+        self.seed, self.loaded = seed, loaded
         self.heads, self.head = frozenset[int](), -1
         self.before: _Values | None = None
 
     def turned(self, heads: frozenset[int], head: int = -1, before: _Values | None = None) -> _Values:
         """The same in the first turn of loops with some heads; of one of them behind the turn ``before``."""
-        found = _Values(self.flow, self._specials, self.given, self.seed)
+        found = _Values(self.flow, self._specials, self.seed, self.loaded)
         found.heads, found.head, found.before = heads, head, before
         return found
 
@@ -505,13 +545,23 @@ class _Values(RegisterValues):
         known[v] = values.of_version(x) if values is not None and not more else None
         return known[v]
 
+    def made(self, i: Instr, k: int) -> Numbers | None:
+        """What an instruction makes."""
+        return self._made(i, k, self._known)
+
     def special(self, name: str) -> Numbers | None:
         """What a special register holds."""
         return self._specials.get(name)
 
+    @cached_property
+    def of_places(self) -> _Values:
+        """The values that place accesses."""
+        return self if self.loaded.is_input is None else _OfInputs(self, self._specials, self.loaded.is_input)
+
     def address(self, place: Mem, k: int) -> Numbers | None:
         """The address of an access."""
-        base = self._sym(place.base) if isinstance(place.base, Sym) else self.read(place.base, k)
+        values = self.of_places
+        base = self._sym(place.base) if isinstance(place.base, Sym) else values.read(place.base, k)
         return None if base is None else base + np.uint64(place.offset & (1 << 64) - 1)
 
     def word(self, op: Operand, k: int) -> Numbers | None:
@@ -521,6 +571,8 @@ class _Values(RegisterValues):
         return self.read(op, k)
 
     def _made(self, i: Instr, k: int, known: dict[int, Numbers | None]) -> Numbers | None:
+        if k in self.loaded.held:
+            return self.all(self.loaded.held[k])
         if i.op == "ld" and "param" in i.mods and i.guard is None:
             return self._parameter(i)
         if i.op == "mov" and i.guard is None and isinstance(i.operands[1], Sym):
@@ -552,8 +604,8 @@ class _Values(RegisterValues):
         if kind(i.mods[-1]) not in ("u", "s", "b"):
             return None
         size, at = width(i.mods[-1]) // 8, place.base.offset + place.offset
-        number = self.given(place.base.name, at, size)
-        if number is None and size < 4:
+        number = self.loaded.given(place.base.name, at, size)
+        if number is None and size < (4 if self.loaded.sizes else 8):
             return None
         if number is None:
             pointer = size == 8
@@ -564,6 +616,51 @@ class _Values(RegisterValues):
     def _drawn(self, name: str, at: int, low: int, high: int) -> int:
         seed = crc32(f"{name}+{at}".encode()), self.seed
         return int(np.random.default_rng(seed).integers(low, high))
+
+
+class _OfInputs(_Values):
+    """The values of registers where a load of an input brings a number that its address says."""
+
+    def __init__(
+        self, plain: _Values, specials: Mapping[str, Numbers], is_input: Callable[[int], bool]
+    ) -> None:
+        super().__init__(plain.flow, specials, plain.seed, plain.loaded)
+        self.plain, self.is_input = plain, is_input
+        self.heads, self.head = plain.heads, plain.head
+        self.before = None if plain.before is None else plain.before.of_places
+
+    def _made(self, i: Instr, k: int, known: dict[int, Numbers | None]) -> Numbers | None:
+        found = self.plain.made(i, k)
+        if found is not None or i.guard is not None:
+            return found
+        if i.op == "ld":
+            return self._loaded(i, k, known) if self.is_input(k) else None
+        if i.op not in _KEEPS_APART:
+            return None
+        loses = {"hi", "sat"} & {*i.mods} or (i.op == "and" and width(i.mods[-1]) != 32)
+        return None if loses else super()._made(i, k, known)
+
+    def _loaded(self, i: Instr, k: int, known: dict[int, Numbers | None]) -> Numbers | None:
+        into, place, type_ = i.operands[0], i.operands[1], i.mods[-1]
+        if not isinstance(into, Reg) or not isinstance(place, Mem) or kind(type_) not in ("u", "s", "b"):
+            return None
+        bits, held = width(type_), width(self.flow.function.registers.get(into.name, type_))
+        base = self._sym(place.base) if isinstance(place.base, Sym) else self._operand(place.base, k, known)
+        if base is None or (kind(type_) == "s" and held != bits):
+            return None
+        number = _mixed(base + np.uint64(place.offset & (1 << 64) - 1), self.seed)
+        if bits < 64:
+            return cut(number, bits)
+        low, high = _POINTERS
+        return (number % np.uint64(high - low) + np.uint64(low)) & np.uint64((1 << 64) - 16)
+
+
+def _mixed(at: Numbers, seed: int) -> Numbers:
+    """Numbers of addresses that look drawn: SplitMix64."""
+    x = at + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 & (1 << 64) - 1)
+    x = (x ^ x >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ x >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    return x ^ x >> np.uint64(31)
 
 
 def _some(extents: Sequence[int]) -> list[int]:
@@ -713,4 +810,4 @@ _Values.operations = {
     "abs": _turned,
 }
 
-__all__ = ["SAMPLES", "BlockPlaces", "Given", "Shared", "StoreRows", "conditions"]
+__all__ = ["NOTHING", "SAMPLES", "BlockPlaces", "Given", "Loaded", "Shared", "StoreRows", "conditions"]

@@ -178,10 +178,18 @@ def _spread(n: int, x: StoreRows, unit: int) -> _Part:
             if word is None or unit > 8 or x.size > 8:
                 values[:, m * each + j] = own
                 continue
-            part = (draw >> np.uint64(8 * unit * j) & mask for draw in word)
-            values[:, m * each + j] = sum((v * by for v, by in zip(part, _MIXED, strict=True)), np.uint64(0))
+            part = [draw >> np.uint64(8 * unit * j) & mask for draw in word]
+            values[:, m * each + j] = _joined(part)
     blocks, threads = (np.repeat(y, len(steps)) for y in (x.blocks, x.threads))
     return places, np.full(count * len(steps), n), blocks, threads, values.ravel()
+
+
+def _joined(draws: Sequence[Numbers]) -> Numbers:
+    """The numbers of several draws as one."""
+    found = np.zeros_like(draws[0])
+    for draw in reversed(draws):
+        found = found * _MIXED[1] + draw
+    return found
 
 
 class _Table:

@@ -1,4 +1,4 @@
-"""Parameters that decide and place nothing, with numbers for which a comparison may be true, or false.
+"""Parameters that decide and place nothing, and blocks, with numbers by which a comparison is true, or false.
 
     ld.param.u32 %r1, [n];  setp.gt.u32 %p1, %r1, 64;  @%p1 bra END;      // n: 1, 63, 64, 65
 
@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from syncverify.frontends.ptx.isa.accesses import from_outside
-from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Mem, Sym
+from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Mem, Special, Sym
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 from syncverify.frontends.ptx.syntax.types import width
 
 #: Numbers of one parameter that are looked at.
 _MOST = 9
+#: Blocks along an axis.
+_MOST_BLOCKS = 1 << 14
+_COPIES = frozenset({"mov", "cvt"})
 _LARGEST = (1 << 31) - 1
 
 
@@ -31,6 +34,33 @@ def deciding_sizes(function: Function) -> dict[tuple[str, int], tuple[int, ...]]
         if not any(made & {*_placing(i)} for i in function.body):
             out[key] = _numbers(made, function)
     return out
+
+
+def compared_blocks(function: Function) -> dict[str, tuple[int, ...]]:
+    """By axis, the numbers that a block's number, or how many blocks there are, is compared with."""
+    found = {}
+    for axis in "xyz":
+        specials = {f"{x}.{axis}" for x in ("%ctaid", "%nctaid", "%clusterid", "%nclusterid")}
+        reads = (
+            i for i in function.body if any(isinstance(o, Special) and o.name in specials for o in i.operands)
+        )
+        held = {name for i in reads for name in results(i) if i.op in _COPIES}
+        met = sorted({
+            op.value
+            for i in function.body
+            if i.op == "setp" and _asks(i, specials, held)
+            for op in i.operands
+            if isinstance(op, Imm) and 1 < op.value <= _MOST_BLOCKS
+        })  # fmt: skip
+        if met:
+            found[axis] = tuple(met[:_MOST])
+    return found
+
+
+def _asks(i: Instr, specials: set[str], held: set[str]) -> bool:
+    """Whether a comparison has a special register, or a copy of it."""
+    names = {o.name for o in i.operands if isinstance(o, Special)}
+    return not (names.isdisjoint(specials) and held.isdisjoint(sources(i)))
 
 
 def _loads(function: Function) -> Iterator[tuple[Instr, Mem]]:
@@ -66,4 +96,4 @@ def _numbers(made: set[str], function: Function) -> tuple[int, ...]:
     return tuple(sorted(n for n in near if 0 <= n <= _LARGEST)[:_MOST])
 
 
-__all__ = ["deciding_sizes"]
+__all__ = ["compared_blocks", "deciding_sizes"]

@@ -140,7 +140,7 @@ def test_beside_numbers_alone(seed: int) -> None:
         k = next(n for n, i in enumerate(flow.body) if i.op == "st")
         store = decode_place(flow.body[k])
         assert store is not None
-        places = BlockPlaces(flow, (1, 1, 1), (48, 1, 1), None, lambda name, at, size: None)
+        places = BlockPlaces(flow, (1, 1, 1), (48, 1, 1), None)
         found = places.shared(k, store, ["%r5"])
         assert found is (Shared.CERTAINLY if len(set(values[-1])) < 48 else Shared.NO), place
 
@@ -174,7 +174,7 @@ def _bits_differ(seed: int) -> bool:
     k = next(n for n, i in enumerate(flow.body) if i.op == "st")
     store = decode_place(flow.body[k])
     assert store is not None
-    places = BlockPlaces(flow, (4, 1, 1), (24, 1, 1), None, lambda name, at, size: None)
+    places = BlockPlaces(flow, (4, 1, 1), (24, 1, 1), None)
     found = places.shared(k, store, ["%r5"]) is not Shared.NO
     blocks: dict[int, set[int]] = {}
     for (b, _), at in zip(inputs, values[last], strict=True):
@@ -224,7 +224,7 @@ def test_blocks_meet_where_two_of_their_threads_do(step: int, most: int, but: in
     k = next(n for n, i in enumerate(flow.body) if i.op == "st")
     store = decode_place(flow.body[k])
     assert store is not None
-    places = BlockPlaces(flow, (8, 1, 1), (2, 1, 1), None, lambda name, at, size: None)
+    places = BlockPlaces(flow, (8, 1, 1), (2, 1, 1), None)
     found = places.shared(k, store, ["%r1"])
     bytes_ = [
         {size * (step * b + t) + n for t in range(most) for n in range(4)} if b != but else set[int]()
