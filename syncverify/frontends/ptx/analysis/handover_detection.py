@@ -555,9 +555,11 @@ def first_turn(flow: Flow, k: int, spin: GlobalSpin) -> GlobalSpin | None:
     apart = set[str]() if results(here) == results(there) else {*results(here), *results(there)}
     if any(not (turns | apart).isdisjoint(flow.live_at(s)) for s in exits):
         return None  # what the turns have written is looked at, and a passed first look leaves it out
-    if here.operands[2:] != there.operands[2:]:
+    both = list(zip(here.operands[2:], there.operands[2:], strict=True))
+    if not all(x == y if (n := constant(flow, x)) is None else n == constant(flow, y) for x, y in both):
         return None  # an atomic that puts another value there, or puts it where it finds another one
-    asked = {r for op in (*here.operands[1:], spin.bound) for r in registers(op)}
+    moving = (x for x in here.operands[2:] if constant(flow, x) is None)
+    asked = {r for op in (here.operands[1], *moving, spin.bound) for r in registers(op)}
     if asked & turns:
         return None
     found = _decided_by(flow, k, last, taken not in ways)
