@@ -178,7 +178,7 @@ def _quotients(space: SymbolicContext, p: Sum, x: Sum) -> Iterator[Sum]:
     if not x[1] and x[0]:
         yield p[0] // x[0], tuple((a, j // x[0]) for a, j in p[1])
     for b, k in x[1]:
-        whole = ((space.symbols[a].factors or (), a, j // k) for a, j in p[1])
+        whole = ((space.symbols[a].factors or (-1, -1), a, j // k) for a, j in p[1])
         terms = [
             (j, (1, ()) if a == b else (0, ((pair[pair[0] == b], 1),)))
             for pair, a, j in whole
