@@ -847,15 +847,17 @@ def _to_one_place(flow: Flow, one: int, other: int) -> bool:
 def _completes(flow: Flow, copy: int, at: int) -> bool:
     """Whether an instruction waits until a bulk copy ahead of it, which was committed, is complete."""
     i = flow.body[at]
-    waits = i.name == "cp.async.bulk.wait_group" and i.operands == (Imm(0),) and _goes_with(flow, copy, at)
+    waits = (
+        i.name == "cp.async.bulk.wait_group" and i.operands == (Imm(0),) and _by_its_threads(flow, copy, at)
+    )
     return waits and not reaches(flow, copy, at, partial(_commits, flow, copy))
 
 
 def _commits(flow: Flow, copy: int, at: int) -> bool:
-    return flow.body[at].name == "cp.async.bulk.commit_group" and _goes_with(flow, copy, at)
+    return flow.body[at].name == "cp.async.bulk.commit_group" and _by_its_threads(flow, copy, at)
 
 
-def _goes_with(flow: Flow, copy: int, at: int) -> bool:
+def _by_its_threads(flow: Flow, copy: int, at: int) -> bool:
     """Whether who executed a copy executes an instruction, once it comes there."""
     i, j = flow.body[copy], flow.body[at]
     if j.guard is None or i.guard is None:
