@@ -19,7 +19,7 @@ import pytest
 
 import syncverify
 from syncverify.base.diagnostics import Verdict
-from syncverify.driver import ptx_data_places
+from syncverify.driver import ptx_launches_of_blocks
 from syncverify.frontends.ptx.launch import meant_launches
 from tests.sweeps import part_of
 
@@ -159,5 +159,5 @@ def test_two_blocks_that_are_not_the_first_meet(monkeypatch: pytest.MonkeyPatch)
 def test_a_mistake_is_seen(monkeypatch: pytest.MonkeyPatch, seed: int, part: str, said: Any) -> None:
     """No other blocks are meant, or no size decides."""
     assert wrong(seed) == ""
-    monkeypatch.setattr(ptx_data_places, part, lambda *_: said)
+    monkeypatch.setattr(ptx_launches_of_blocks, part, lambda *_: said)
     assert wrong(seed).startswith("proved")

@@ -126,17 +126,19 @@ def _copies(run: Run, cls: int) -> bool:
 
 def _fillers(run: Run, classes: set[int], end: int) -> set[int]:
     """Those that would store to shared memory next, ahead of any read of it or arrival, once they are let
-    through: of a cycle of waits they hand over what the others read, and begin with what is free.
+    through, and have stored nothing so far: of a cycle of waits they hand over what the others read, and
+    begin with what is free.
 
     Worked example. A thread stores the number of the next tile where others read it; it waits for ``empty``
     with the parity of a phase that only they complete, who wait for ``full``: the first of the two is wrong.
     """
     first: dict[int, Event] = {}
-    asked = (Ev.READ, Ev.WRITE, Ev.ARRIVE, Ev.BULK_LOAD, Ev.CP_ASYNC)
+    fills = (Ev.WRITE, Ev.BULK_LOAD, Ev.CP_ASYNC)
+    begun = {who for who, event in run.trace[:end] if event and event[0] in fills}
     for who, event in run.trace[end:]:
-        if who in classes and event[0] in asked:
+        if who in classes and event and event[0] in (Ev.READ, Ev.ARRIVE, *fills):
             first.setdefault(who, event)
-    return {c for c, event in first.items() if event[0] not in (Ev.READ, Ev.ARRIVE)}
+    return {c for c, event in first.items() if event[0] in fills} - begun
 
 
 def _rank(s: Stuck) -> int:

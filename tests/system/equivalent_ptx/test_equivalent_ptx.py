@@ -47,7 +47,8 @@ def verdict_of(k: small_ptx.Small, text: str, replay: bool = False) -> str:
 
 
 #: A loop that waits for a flag is known by the comparison before its branch: a copied predicate hides it.
-#: Lanes that come to a loop by two ways are not known to make its turns together.
+#: Lanes that come to a loop by two ways are not known to make its turns together. A size that lanes load on
+#: two sides of a branch has no name.
 UNDECIDED = {
     (group, "unknown")
     for group in (
@@ -60,6 +61,7 @@ UNDECIDED = {
         "one thread tells of all",
         "peel by a match",
         "places behind comparisons",
+        "rows of a pitch that is a size and one",
         "tried first, then waited for",
         "warps by ticket",
     )

@@ -73,7 +73,7 @@ _COMMON = frozenset({"global", "param", "const"})
 
 
 #: What keeps different numbers of a load apart, but for bits that a mask of 32 bits takes away.
-_KEEPS_APART = frozenset({"mov", "cvt", "cvta", "add", "sub", "mul", "mad", "shl", "and", "ld"})
+_KEEPS_APART = frozenset({"mov", "cvt", "cvta", "add", "sub", "mul", "mad", "shl", "and"})
 
 
 def nothing(_name: str, _at: int, _size: int) -> int | None:
@@ -631,10 +631,12 @@ class _OfInputs(_Values):
 
     def _made(self, i: Instr, k: int, known: dict[int, Numbers | None]) -> Numbers | None:
         found = self.plain.made(i, k)
-        if found is not None or i.op not in _KEEPS_APART or i.guard is not None:
+        if found is not None or i.guard is not None:
             return found
         if i.op == "ld":
             return self._loaded(i, k, known) if self.is_input(k) else None
+        if i.op not in _KEEPS_APART:
+            return None
         loses = {"hi", "sat"} & {*i.mods} or (i.op == "and" and width(i.mods[-1]) != 32)
         return None if loses else super()._made(i, k, known)
 
