@@ -20,6 +20,7 @@ from syncverify.ir.evaluate import (
 )
 from syncverify.ir.expr import LANE_BUILTINS, Binary, Expr, Int, Unary, Var, evaluate, names, walk
 from syncverify.ir.launch_grid import Grid
+from syncverify.ir.loop_scopes import with_own_loops
 from syncverify.model.events import ThreadClass
 
 _THREAD = ("tid", "tid.x", "tid.y", "tid.z", "lane", "warp", "wg")
@@ -49,6 +50,7 @@ def elections(kernel: n.Kernel, values: Mapping[str, int], grid: Grid) -> Electi
     """What the source says about the choice of elected lanes."""
     if not any(isinstance(s, n.Elect) for s in statements(kernel.body)):
         return Elections(0, False, False)
+    kernel = with_own_loops(kernel)
     known: dict[str, Expr] = {k: Int(v) for k, v in values.items()}
     guards = _Guards(known | _of_threads(kernel.body, known), grid, {})
     guards.follow(kernel.body)

@@ -12,7 +12,9 @@ from syncverify.base.diagnostics import Policy, Verdict
 from syncverify.checker.prover.parametric.strategy import all_sizes
 from syncverify.driver.ir import check_kernel
 from syncverify.frontends.ir import systems as all_systems
+from syncverify.frontends.ir.lane_classes import elections
 from syncverify.frontends.ir.systems import IrSystem, systems
+from syncverify.ir.launch_grid import Grid
 from syncverify.ir.text.parser import parse, parse_file
 from syncverify.model.events import Ev, Event, Footprint, LaneSplit
 from tests.frontends.ir.helpers import build, only, run, streams
@@ -402,3 +404,57 @@ def test_each_lane_is_elected_where_lanes_may_part_behind_what_was_seen(
 
 def check_nothing(_: object) -> Verdict:
     return Verdict.UNKNOWN
+
+
+#: A register of one role has the name of a loop of the elected lane in another.
+NAMED_ALIKE = """kernel alike {
+  launch grid [1] block [64]
+  shared tile : f32[32]
+  mbarrier b[4]
+  elect p
+  role init warps 0..1 {
+    if p {
+      for s in 0..TURNS {
+        mbarrier.init b[PLACE], 1
+      }
+    }
+  }
+  bar.sync 0
+  role math warps 1..2 {
+    let s = lane
+    st.shared tile[][s : 1], 1.0
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("turns", "place", "by_number"),
+    [("4", "s", False), ("lane % 4 + 1", "s", True), ("1", "lane % 4", True), ("1", "s + lane % 4", True)],
+)
+def test_a_loop_of_the_elected_lane_is_no_register_of_its_name(
+    turns: str, place: str, by_number: bool
+) -> None:
+    (kernel,) = parse(NAMED_ALIKE.replace("TURNS", turns).replace("PLACE", place), "alike.syncir")
+    assert elections(kernel, {}, Grid.of(kernel, {})).by_number is by_number
+
+
+@pytest.mark.parametrize(("turns", "by_number"), [("4", False), ("lane % 4 + 1", True)])
+def test_what_a_loop_of_lanes_left_in_a_register_varies(turns: str, by_number: bool) -> None:
+    """The elected lane initializes the mbarrier of the last turn, which is that of its own number."""
+    loop = (
+        f"let s = 0\n }}\n }}\n for s in 0..{turns} {{\n warp.sync\n }}\n if p {{\n mbarrier.init b[s], 1\n"
+    )
+    text = NAMED_ALIKE.replace("for s in 0..TURNS {", "if warp {").replace(
+        "mbarrier.init b[PLACE], 1\n      }\n", loop
+    )
+    (kernel,) = parse(text.replace("let s = lane", "let s = warp"), "left.syncir")
+    assert elections(kernel, {}, Grid.of(kernel, {})).by_number is by_number
+
+
+def test_a_name_of_two_things_makes_no_proof_for_each_lane() -> None:
+    alike = NAMED_ALIKE.replace("TURNS", "4").replace("PLACE", "s")
+    other = alike.replace("for s", "for t").replace("b[s]", "b[t]")
+    (kernel,), (apart,) = (parse(text, "alike.syncir") for text in (alike, other))
+    assert elections(kernel, {}, Grid.of(kernel, {})) == elections(apart, {}, Grid.of(apart, {}))
+    assert check_kernel(kernel, {}).verdict is check_kernel(apart, {}).verdict is Verdict.PROVED
