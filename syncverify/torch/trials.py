@@ -47,11 +47,11 @@ log = logging.getLogger("syncverify.torch")
 #: Seconds that trials of a graph may take: some, and some for each node, a fifth of what Inductor takes for
 #: it; and what they may take of any graph.
 _LEAST_SECONDS, _SECONDS, _SECONDS_OF_A_NODE = 1.5, 0.5, 0.0025
-#: What trials may take in all beside what Inductor takes, once it has compiled something; the part of the
-#: least seconds that each graph has in any case.
+#: What trials may take in all beside what Inductor takes; the part of their seconds that each round of a
+#: graph has in any case.
 _SHARE, _IN_ANY_CASE = 0.4, 1 / 3
-#: Seconds that Inductor takes for a node, about.
-_INDUCTOR_OF_A_NODE = 0.0125
+#: Seconds that Inductor takes for a node, about, and for a process's first graph besides.
+_INDUCTOR_OF_A_NODE, _INDUCTOR_AT_FIRST = 0.0125, 2.5
 #: The part of these seconds for contexts whose proofs came while Inductor compiled the graph.
 _SECOND_ROUND = 0.5
 #: Seconds for halves of groups that were not taken, and for products alone, for which nothing is compiled.
@@ -93,9 +93,8 @@ class Spent:
 
     def left(self, nodes: int) -> float:
         """What trials of a graph of so many nodes may take, so that all have their share at most."""
-        if not self.inductor:
-            return math.inf
-        return _SHARE * (self.inductor + _INDUCTOR_OF_A_NODE * nodes) - self.trials
+        expected = _INDUCTOR_OF_A_NODE * nodes + (0.0 if self.inductor else _INDUCTOR_AT_FIRST)
+        return _SHARE * (self.inductor + expected) - self.trials
 
 
 #: Of this process.
@@ -165,8 +164,9 @@ class Patience:
 
 @dataclass(frozen=True)
 class Limits:
-    """``seconds``: what trials may take, if it is not what the graph's size allows. ``only``: the names of
-    those that are tried, where a first round has tried the others. ``patience``: of all rounds of a graph."""
+    """``seconds``: what trials may take at most, if it is not what the graph's size allows. ``only``: the
+    names of those that are tried, where a first round has tried the others. ``patience``: of all rounds of a
+    graph."""
 
     seconds: float | None = None
     only: Set[str] | None = None
@@ -193,7 +193,7 @@ def _faster(
     module: GraphModule, candidates: Sequence[Candidate], runner: Runner, limits: Limits,
     then: Sequence[Candidate],
 ) -> list[Candidate]:  # fmt: skip
-    left = _Budget(_seconds_of(module, limits.only) if limits.seconds is None else limits.seconds)
+    left = _Budget(_seconds_of(module, limits))
     try:
         trials, placed = _trials(module, candidates, runner)
     except SlowerError as e:  # not even memory could be timed
@@ -215,14 +215,18 @@ def forget_late() -> None:
     _TIMED_SO_FAR.clear()
 
 
-def _seconds_of(module: GraphModule, only: Set[str] | None = None) -> float:
-    """What trials of a graph may take: by its size, and less where those of the graphs before took much."""
+def _seconds_of(module: GraphModule, limits: Limits) -> float:
+    """What a round of a graph's trials may take: by its size, and less where those before took much."""
     nodes = len(module.graph.nodes)
-    share = 1.0 if only is None else _SECOND_ROUND
-    seconds = share * (_SECONDS + _SECONDS_OF_A_NODE * nodes)
-    if templates():
-        return max(_TUNED_SECONDS, seconds)
-    return max(_IN_ANY_CASE * _LEAST_SECONDS, min(max(_LEAST_SECONDS, seconds), SPENT.left(nodes)))
+    least, seconds = _LEAST_SECONDS, limits.seconds
+    if seconds is not None:
+        least = seconds
+    else:
+        share = 1.0 if limits.only is None else _SECOND_ROUND
+        seconds = share * (_SECONDS + _SECONDS_OF_A_NODE * nodes)
+        if templates():
+            return max(_TUNED_SECONDS, seconds)
+    return max(_IN_ANY_CASE * least, min(max(least, seconds), SPENT.left(nodes)))
 
 
 def whole_of(module: GraphModule, device: torch.device) -> float:

@@ -190,7 +190,7 @@ def test_proofs_are_waited_for_longer_where_inductor_tunes(
 
 @pytest.mark.parametrize(
     ("inductor", "spent", "seconds"),
-    [(0.0, 99.0, 3.0), (40.0, 2.0, 3.0), (4.0, 5.0, 1.6), (4.0, 9.0, 0.5)],
+    [(0.0, 0.0, 3.0), (0.0, 4.0, 2.0), (0.0, 99.0, 0.5), (40.0, 2.0, 3.0), (4.0, 5.0, 1.6), (4.0, 9.0, 0.5)],
 )
 def test_trials_of_many_graphs_take_their_share_of_what_inductor_takes(
     monkeypatch: pytest.MonkeyPatch, inductor: float, spent: float, seconds: float
@@ -199,7 +199,32 @@ def test_trials_of_many_graphs_take_their_share_of_what_inductor_takes(
     graph.output([graph.placeholder(f"x{n}") for n in range(999)])
     monkeypatch.setattr(trials.SPENT, "inductor", inductor)
     monkeypatch.setattr(trials.SPENT, "trials", spent)
-    assert trials._seconds_of(torch.fx.GraphModule({}, graph)) == pytest.approx(seconds)
+    assert trials._seconds_of(torch.fx.GraphModule({}, graph), trials.Limits()) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(("spent", "seconds"), [(0.0, 0.6), (5.7, 0.3), (9.0, 0.2)])
+def test_later_rounds_of_a_first_graph_have_what_the_share_leaves(
+    monkeypatch: pytest.MonkeyPatch, spent: float, seconds: float
+) -> None:
+    """Halves of groups and products alone once had their seconds whatever trials had taken before."""
+    graph = torch.fx.Graph()
+    graph.output([graph.placeholder(f"x{n}") for n in range(999)])
+    monkeypatch.setattr(trials.SPENT, "trials", spent)
+    limits = trials.Limits(trials.ALONE_SECONDS)
+    assert trials._seconds_of(torch.fx.GraphModule({}, graph), limits) == pytest.approx(seconds)
+
+
+def test_trials_of_a_model_take_their_share_from_the_first_graph_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three graphs of 200 nodes, of three rounds each that take all they may: these were half of it."""
+    graph = torch.fx.Graph()
+    graph.output([graph.placeholder(f"x{n}") for n in range(199)])
+    module = torch.fx.GraphModule({}, graph)
+    alone = trials.Limits(trials.ALONE_SECONDS)
+    for _ in range(3):
+        for limits in (trials.Limits(), alone, alone):
+            trials.SPENT.trials += trials._seconds_of(module, limits)
+        trials.SPENT.inductor += 4.0
+    assert trials.SPENT.trials <= 0.4 * trials.SPENT.inductor
 
 
 @pytest.mark.parametrize(("spent", "seconds"), [(0.0, 1.0), (1.1, 0.5), (9.0, 0.0)])
