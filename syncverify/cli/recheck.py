@@ -11,7 +11,7 @@ from syncverify.cli import options
 from syncverify.cli.common import Exit
 from syncverify.driver.files import has_certificates, read_source
 from syncverify.driver.files import recheck as validate
-from syncverify.driver.rechecked import NOT_IN_STRICT_MODE, Rechecked
+from syncverify.driver.rechecked import Rechecked
 from syncverify.frontends.launch_facts import facts_for
 
 _RELIED = "the parser, the model and the execution of its agents"
@@ -26,6 +26,9 @@ _FURTHER = {
     "induction": "docs/kernel.md; no search was loaded",
     "ptx": "what the check assumes of the launch; docs/theory.md (one run decides), docs/symbolic.md (sizes)",
 }
+
+#: Why no certificate of strict mode counts as judged; to take it from ``driver.acceptance`` loads the search.
+_STRICT = "strict mode, in which what a proof assumes is not settled"
 
 
 @click.command(
@@ -67,7 +70,7 @@ def _summary(r: Rechecked) -> str:
     head = f"{r.kernel}: holds for {scope}, {r.policy}{followed}{assumed}"
     if r.judged:
         return f"{head}\n  accepted by the kernel; relies on {_RELIED}; {_FURTHER[r.kind]}"
-    why = "; ".join(dict.fromkeys(r.met.reasons)) or NOT_IN_STRICT_MODE
+    why = "; ".join(dict.fromkeys(r.met.reasons)) or _STRICT
     many = f" ({len(r.met.reasons)} systems)" if r.met.reasons else ""
     not_judged = f"  not judged by the kernel{many}: {why}"
     return f"{head}\n{not_judged}\n  relies on {_RELIED}{_CHECKER}; {_FURTHER[r.kind]}"

@@ -34,7 +34,6 @@ from syncverify.driver.explained import bare
 from syncverify.driver.files import SourceFile, certificates, recheck
 from syncverify.driver.ptx_check import Task, kernel_task, reports_of
 from syncverify.driver.ptx_task import Checker
-from syncverify.driver.rechecked import NOT_IN_STRICT_MODE
 from syncverify.driver.sought import sought
 from syncverify.driver.verdicts import run_system
 from syncverify.frontends.launch_facts import LaunchFacts
@@ -42,6 +41,8 @@ from syncverify.frontends.ptx.launch.tensormap_boxes import InferredBoxes
 from syncverify.frontends.ptx.launch.usual_blocks import blocks_in_words
 from syncverify.ir.nodes import Kernel
 
+#: Why the kernel does not judge a verdict of strict mode.
+NOT_IN_STRICT_MODE = "strict mode, in which what a proof assumes is not settled"
 #: What a proof of a protocol leaves to the checker.
 BESIDES = ("fragments of the tensor core, register pools, places in global memory",)
 

@@ -9,9 +9,6 @@ from typing import Any
 from syncverify.base.certificate_data import RejectedError, digest, listed, number, read, take
 from syncverify.base.diagnostics import Policy, ScopeKind
 
-#: Why the kernel does not judge a verdict of strict mode.
-NOT_IN_STRICT_MODE = "strict mode, in which what a proof assumes is not settled"
-
 
 @dataclass(slots=True)
 class Met:
