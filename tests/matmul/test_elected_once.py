@@ -16,7 +16,7 @@ from syncverify.fusion import Fusion, Tensor, gelu, relu, trace
 from syncverify.gate.matmul import CompiledMatmul
 from syncverify.ir.launch_grid import Grid
 from syncverify.ir.loop_scopes import with_own_loops
-from syncverify.matmul import Problem, Schedule, product
+from syncverify.matmul import Problem, Schedule
 from syncverify.matmul.choose import TWO, forms
 from syncverify.matmul.pipeline import build
 
@@ -35,14 +35,21 @@ EPILOGUES: dict[str, Fusion] = {
 SIZES = {"M": 512, "N": 512, "K": 512}
 
 
+def problem(name: str) -> Problem:
+    return Problem("p", "bf16", "KK", EPILOGUES[name])
+
+
 def drawn() -> Iterator[tuple[str, Schedule]]:
     """Every form of the menu, each with another epilogue than the one before; whole ones by turns as late
     launches (``dependent``); and forms whose warpgroups take turns."""
-    pingpong = Schedule(128, 128, persistent=True, pingpong=True, registers=TWO)
-    turns = [replace(pingpong, cluster=c, store=s) for c in (1, 2) for s in ("tma", "direct")]
     late = cycle((False, True))
-    for name, s in zip(cycle(EPILOGUES), [*forms(product()), *turns], strict=False):
-        yield name, replace(s, dependent=s.split_k == 1 and next(late))
+    for k, name in enumerate(EPILOGUES):
+        for s in forms(problem(name))[k :: len(EPILOGUES)]:
+            yield name, replace(s, dependent=s.split_k == 1 and next(late))
+    pingpong = Schedule(128, 128, stages=2, persistent=True, pingpong=True, registers=TWO)
+    for name in ("plain", "bias", "sum", "gelu"):
+        for cluster in (1, 2):
+            yield name, replace(pingpong, cluster=cluster, store="tma" if cluster == 2 else "direct")
 
 
 def kind(s: Schedule) -> tuple[object, ...]:
@@ -52,14 +59,17 @@ def kind(s: Schedule) -> tuple[object, ...]:
 
 
 def of_each_kind() -> list[tuple[str, Schedule]]:
-    return list({kind(s): (name, s) for name, s in drawn()}.values())
+    """One form of each kind, with different epilogues."""
+    kinds: dict[tuple[object, ...], list[tuple[str, Schedule]]] = {}
+    for name, s in drawn():
+        kinds.setdefault(kind(s), []).append((name, s))
+    return [some[len(some) * (k % 6) // 6] for k, some in enumerate(kinds.values())]
 
 
 def tried_for_many(name: str, schedule: Schedule) -> str:
     """Why proofs would try many lanes; empty where they do not."""
-    problem = Problem("p", "bf16", "KK", EPILOGUES[name])
-    kernel = build(problem, schedule)
-    values = CompiledMatmul(problem, schedule).launch_values(SIZES)
+    kernel = build(problem(name), schedule)
+    values = CompiledMatmul(problem(name), schedule).launch_values(SIZES)
     found = elections(kernel, {}, Grid.of(kernel, values))
     why = [x for x in ("by_number", "pairs") if getattr(found, x)] + ["a name"][
         : with_own_loops(kernel) is not kernel

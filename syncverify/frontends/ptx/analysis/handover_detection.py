@@ -551,10 +551,16 @@ def first_turn(flow: Flow, k: int, spin: GlobalSpin) -> GlobalSpin | None:
     if len(ways) != 1 or not {taken, other} - ways.keys() <= exits:
         return None
     ((_, ahead),) = ways.items()
-    turns = {r for b in (*ahead, *loop) for x in flow.instructions(b) for r in results(x)}
-    if any(not (turns - {*results(here), *results(there)}).isdisjoint(flow.live_at(s)) for s in exits):
+    turns = {r for b in (*ahead, *loop) for x in flow.instructions(b) if x is not there for r in results(x)}
+    apart = set[str]() if results(here) == results(there) else {*results(here), *results(there)}
+    if any(not (turns | apart).isdisjoint(flow.live_at(s)) for s in exits):
         return None  # what the turns have written is looked at, and a passed first look leaves it out
-    if {*registers(here.operands[1]), *registers(spin.bound)} & turns - {*results(there)}:
+    both = list(zip(here.operands[2:], there.operands[2:], strict=True))
+    if not all(x == y if (n := constant(flow, x)) is None else n == constant(flow, y) for x, y in both):
+        return None  # an atomic that puts another value there, or puts it where it finds another one
+    moving = (x for x in here.operands[2:] if constant(flow, x) is None)
+    asked = {r for op in (here.operands[1], *moving, spin.bound) for r in registers(op)}
+    if asked & turns:
         return None
     found = _decided_by(flow, k, last, taken not in ways)
     if found is None or (found.compare, found.bound, found.unsigned) != (
@@ -562,7 +568,7 @@ def first_turn(flow: Flow, k: int, spin: GlobalSpin) -> GlobalSpin | None:
     ):  # fmt: skip
         return None
     between = {r for x in flow.body[k : last + 1] for r in results(x)}
-    if between.intersection(registers(here.operands[1])) or between.intersection(registers(spin.bound)):
+    if between & asked:
         return None
     return found if k < found.decides and flow.block_of[found.decides] == block else None
 

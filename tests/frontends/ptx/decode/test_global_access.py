@@ -170,6 +170,17 @@ def test_a_spin_may_have_its_first_turn_before_the_loop(check: Any) -> None:
     assert check(handover().replace("SPIN:\n", once, 1))["verdict"] == "proved"
 
 
+@pytest.mark.parametrize("own", ["%r6", "%r8"])
+def test_who_passes_a_first_look_has_nothing_of_the_turns(check: Any, own: str) -> None:
+    once = "ld.acquire.gpu.global.u32 %r8, [%rd2];\n setp.eq.u32 %p4, %r8, 1;\n @%p4 bra WAITED;\n SPIN:\n"
+    text = handover().replace("SPIN:\n", once, 1)
+    text = text.replace(
+        "mov.u32 %r1, %ctaid.x;", "mov.u32 %r1, %ctaid.x;\n mov.u32 %r6, 7; mov.u32 %r8, 7;", 1
+    )
+    asked = f"WAITED:\n setp.eq.u32 %p5, {own}, 1;\n @%p5 bra END;\n"
+    assert check(text.replace("WAITED:\n", asked, 1))["verdict"] == "unknown"
+
+
 def test_a_weak_poll_races_with_the_flag(check: Any) -> None:
     text = handover(load="ld.global.u32 %r6, [%rd2];")
     report = check(text)
