@@ -1,4 +1,4 @@
-"""Refuted kernels with the repair that was found for their first finding."""
+"""Reports without what later steps need, and of refuted kernels with a repair of their first finding."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from syncverify.base.diagnostics import KernelReport, Policy, Severity, Verdict
 from syncverify.base.reason import Cause, Reason
 from syncverify.checker.explain.repairs import repair
 from syncverify.checker.outcome import Budget
+from syncverify.driver.made_maps import made_otherwise
 from syncverify.driver.ptx_assumptions import ZERO_FLAGS
 from syncverify.driver.shown_repairs import with_repair
 from syncverify.driver.unconfirmed import unconfirmed
@@ -28,10 +29,12 @@ def bare(report: KernelReport, replays: bool = False) -> KernelReport:
 
 
 def not_executed(report: KernelReport) -> KernelReport:
-    """A report where nothing is executed: a proof that executions with zeros in memory may contradict is none
-    then."""
-    asked = report.undecided is not None and ZERO_FLAGS in report.assumptions
-    if report.verdict is not Verdict.PROVED or not asked:
+    """A report where nothing is executed: a proof is none then that executions may contradict, with zeros in
+    memory or with the tensor maps that are given."""
+    k = report.undecided
+    if report.verdict is not Verdict.PROVED or k is None:
+        return report
+    if ZERO_FLAGS not in report.assumptions and not made_otherwise(k):
         return report
     why = Reason("an execution may contradict the proof, and none was asked for", Cause.UNFINISHED)
     return replace(report, verdict=Verdict.UNKNOWN, reason=why, proof=None)

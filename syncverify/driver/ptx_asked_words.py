@@ -15,8 +15,9 @@ number, the word may select any place.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 
@@ -163,8 +164,10 @@ def _answers(
     for x in accesses:
         if not x.of & of or not Use.WRITES & x.use:
             continue
-        rows = None if x.access is None or x.use is Use.BOTH else places.rows(x.k, x.access)[-1]
-        for word in (None,) if rows is None else rows.words:
+        samples: Sequence[StoreRows | None] = (
+            [None] if x.access is None or x.use is Use.BOTH else places.rows(x.k, x.access)
+        )
+        for word in chain.from_iterable((None,) if rows is None else rows.words for rows in samples):
             if word is None:
                 return None
             found |= {int(n): None for n in np.unique(word[0])}

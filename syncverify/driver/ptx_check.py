@@ -223,9 +223,9 @@ def with_whole_block(task: Task) -> Task:
 
 
 def _plain(module: Module, entry: str, policy: Policy) -> Module:
-    """The module with local memory as registers, with a register for each value, with the state space at
-    every access, where known, with joined signs and guards apart, with branches for guards on data, and in
-    practical mode with counts of groups of lanes as counts of lanes."""
+    """The module with local memory as registers, a register for each value, the state space at every access,
+    where known, joined signs and guards apart, and branches for guards on data. In practical mode counts of
+    groups of lanes are counts of lanes."""
 
     def plain(f: Function) -> Function:
         apart = with_joined_guards_apart(with_signs_apart(with_spaces(with_values_apart(promoted(f)))))
@@ -608,14 +608,15 @@ def _read_in_no_order(facts: PtxFacts, p: Program) -> tuple[int, str] | None:
     met = read_while_written(facts, p)
     if met is not None:
         line = p.module.span(p.body[met.store]).line
-        how = "each stores what it makes of it" if met.update else "others store there"
+        how = "each stores what it makes of it without an atomic" if met.update else "others store there"
         return met.load, f"threads of the launch load a word here, and {how} (line {line}),"
     once = read_by_answer(facts, p)
     if once is None:
         return None
     asked, written = (p.module.span(p.body[at]).line for at in (once.asked, once.written))
     does = f"what another block accesses (line {written}) may be accessed here, as a word says (line {asked})"
-    return once.read, f"{does}: no release and acquire orders the two, which are"
+    mend = "release that word behind the one and acquire it ahead of the other"
+    return once.read, f"{does}: {mend}, for they are"
 
 
 #: What plain accesses are called, and what they do.

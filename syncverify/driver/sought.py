@@ -9,7 +9,8 @@ constants.
 Which harm counts says ``driver.input_harm``. Where data places an access, harm has to come under each
 contract that such data may keep to (``drawn_launch.Contract``): with all numbers 0, with neighbours that
 change places, with ascending ones. A kernel whose blocks hand something over in global memory is executed
-with zeros there (``driver.zero_launch``).
+with zeros there (``driver.zero_launch``), and one that makes tensor maps with those that are given
+(``driver.made_maps``): of the latter nothing is proved unless an execution ends.
 """
 
 from __future__ import annotations
@@ -121,6 +122,8 @@ def sought(report: KernelReport, module: Module, effort: ReplayEffort = SEARCH) 
             return faulted(replace(report, seconds=seconds), of_fault(e), k.span)
         found = None
     seconds = report.seconds + time.perf_counter() - start
+    if made and (found is None or (found.harm is None and not found.ended)):
+        return _not_ended(replace(report, seconds=seconds), found)
     if found is None or found.harm is None:
         return replace(report, seconds=seconds)
     harm, how = found.harm, found.how
@@ -176,6 +179,14 @@ def _of_made_maps(k: CheckTask, module: Module, effort: ReplayEffort) -> Confirm
         )
     except NoLaunchError:
         return None
+
+
+def _not_ended(report: KernelReport, found: Confirmed | None) -> KernelReport:
+    """A proof by boxes that were inferred, of which no execution says that they are those of the maps."""
+    text = "no execution with the tensor maps that are given came to its end"
+    why = "no launch can be made" if found is None else found.why
+    reason = Reason(f"{text}: {why}", Cause.UNFINISHED)
+    return replace(report, verdict=Verdict.UNKNOWN, reason=reason, proof=None)
 
 
 def _executed(zeros: OfZeros) -> str:

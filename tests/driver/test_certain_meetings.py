@@ -190,9 +190,10 @@ def scatters(seed: int) -> Iterator[list[Scatter]]:
 
 
 def certainly_meet(some: list[Scatter]) -> tuple[bool, bool]:
-    """Whether threads store different numbers to one place, whatever the input; and whether the rules ask for
-    it: two blocks of which one thread each stores there, or two threads of one block by one instruction that
-    stores to several places, or by two instructions."""
+    """Whether threads store different numbers to one place, whatever the input; and whether the rules ask.
+
+    They ask for two blocks of which one thread each stores there, and for two threads of one block by one
+    instruction that stores to several places, or by two instructions."""
     rows = [(n, *row) for n, s in enumerate(some) for row in s.stores()]
     at: dict[tuple[int, ...], list[tuple[int, int, int, int]]] = {}
     for n, b, t, place, value in rows:

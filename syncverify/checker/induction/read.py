@@ -743,7 +743,7 @@ class Reader:
     ) -> tuple[dict[Residue, list[Leaf]], dict[Residue, list[Leaf]], Term]:
         """The ways from a header back to it and on, and where its counter ends.
 
-        A loop that goes on until its counter *is* a number is bounded by induction: the end is guessed from
+        A loop that goes on until its counter *is* a number is bounded by induction. The end is guessed from
         what is asked, the header is looked at in turns below it alone, and whoever goes on has to stay there.
         A claim may say the end, too.
         """

@@ -1,4 +1,4 @@
-"""What a protocol owes: O1 to O6, hazards, looks at phases, enumerated from the protocol alone (rule R4).
+"""What a protocol owes: O1 to O6, hazards, waits for phases, enumerated from the protocol alone (rule R4).
 
 An obligation has premises and a goal. A tree meets it: under the premises, each leaf's payload has needs that
 follow. ``needs`` of a goal says which, and rejects a payload that cannot meet it.

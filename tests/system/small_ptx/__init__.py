@@ -1,4 +1,4 @@
-"""Some 2,900 small kernels of PTX, right ones and wrong twins, by the mechanism that they use.
+"""Some 3,000 small kernels of PTX, right ones and wrong twins, by the mechanism that they use.
 
 A file ``*.kernels`` holds groups. A group begins with one kernel in full; its twins are edits of that text,
 by its line numbers:

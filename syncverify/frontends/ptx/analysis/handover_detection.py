@@ -252,7 +252,7 @@ def _repeats(flow: Flow, k: int, readers: Mapping[str, list[Instr]]) -> bool:
 def _swaps_alone(
     flow: Flow, k: int, places: Collection[int], origins: Origins, readers: dict[str, list[Instr]]
 ) -> bool:
-    """Whether a loop is a change of one word by a ``cas``, of which nothing else hears: what it finds decides
+    """Whether a loop is a change of one word by a ``cas``, of which nothing else hears. What it finds decides
     that loop alone, and all accesses to this memory are strong ones of one size, so that none is a race."""
     loop = innermost(flow, k)
     if loop is None or not changes_one_word(flow, k, loop):

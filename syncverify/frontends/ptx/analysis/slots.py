@@ -4,7 +4,7 @@
     if (x > 0) { s = atomicAdd(&n, 1); buf[s] = x; }
 
 An access *has a slot* if its address is ``scale * number + rest`` (``slot_forms``), where the number comes
-from an atomic of a counter (``slot_counters``), and ``rest`` and the bytes accessed lie in a window of
+from an atomic of a counter (``slot_counters``). ``rest`` and the bytes accessed lie in a window of
 ``scale * distance`` bytes. Accesses with slots of one counter, scale and window are one *group*.
 
 **Claim.** Two accesses of a group by different threads touch no common byte, or one is ordered after the

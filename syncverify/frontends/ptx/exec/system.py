@@ -467,10 +467,10 @@ def elected_lanes(
     """The lanes to elect that together represent every choice.
 
     One that no guard names, and one of each other set of lanes that guards distinguish in a warp that elects.
-    Two of each set where lanes do something at places of their own, which the elected lane may meet (one of
-    two is not at the place itself), and where lanes may part behind what was seen: such parts are then held
-    against what was tried. Every lane where what the elected one does depends on its number, where others
-    learn this, and where a part of a warp elects.
+    Two of each set where lanes do something at places of their own, which the elected lane may meet: one of
+    two is not at the place itself. Two as well where lanes may part behind what was seen; such parts are then
+    held against what was tried. Every lane where what the elected one does depends on its number, where
+    others learn this, and where a part of a warp elects.
     """
     found = program.elections
     if not found.any or not found.matter:

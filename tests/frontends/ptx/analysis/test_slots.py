@@ -141,7 +141,7 @@ SOURCES = {"lowest": "%r96", "highest": "%r97", "first": "0"}
 
 def _in_groups(
     k: int, scale: int, more: int, mask: str, leader: str, source: str, counted: str = "MASK",
-    ranked: str = "MASK", side: str = "lt",
+    ranked: str = "MASK", side: str = "lt", shuffled: str = "MASK",
 ) -> Stage:  # fmt: skip
     """Lanes whose word is large take numbers in groups."""
     text = f"""vote.sync.ballot.b32 %r92, %p1, -1; vote.sync.ballot.b32 %r93, %p2, -1;
@@ -149,7 +149,7 @@ def _in_groups(
     brev.b32 %r96, MASK; bfind.shiftamt.u32 %r96, %r96; bfind.u32 %r97, MASK;
     {LEADERS[leader]} mov.u32 %r1{k}, 0; @%p4 bra M{k};
     popc.b32 %r5{k}, {counted}; atom.shared.add.u32 %r1{k}, [n], %r5{k};
-    M{k}: shfl.sync.idx.b32 %r1{k}, %r1{k}, {SOURCES[source]}, %r91, MASK;
+    M{k}: shfl.sync.idx.b32 %r1{k}, %r1{k}, {SOURCES[source]}, %r91, {shuffled};
     mov.u32 %r6{k}, %lanemask_{side}; and.b32 %r6{k}, %r6{k}, {ranked}; popc.b32 %r6{k}, %r6{k};
     add.u32 %r1{k}, %r1{k}, %r6{k}; {_store(k, scale, more)} L{k}:"""
     return Stage(text.replace("MASK", f"%r3{k}").replace("OTHER", f"%r4{k}"), (k,))
@@ -205,6 +205,7 @@ BY_HAND = [
     ([_reset(0), _in_groups(0, 4, 0, "active", "all", "lowest")], [False]),
     ([_reset(0), _in_groups(0, 4, 0, "active", "lowest", "lowest", counted="OTHER")], [False]),
     ([_reset(0), _in_groups(0, 4, 0, "alike", "lowest", "lowest", ranked="OTHER")], [False]),
+    ([_reset(0), _in_groups(0, 4, 0, "active", "lowest", "lowest", shuffled="OTHER")], [False]),
     ([_in_groups(0, 4, 0, "active", "lowest", "lowest"), _reset(0)], [False]),
     ([_reset(0), _guarded(0, 1, 31, "gt.s32")], [True]),
     ([_reset(0), _guarded(0, 1, 31, "lt.s32")], [True]),
