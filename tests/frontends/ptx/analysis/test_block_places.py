@@ -174,7 +174,7 @@ def _bits_differ(seed: int) -> bool:
     k = next(n for n, i in enumerate(flow.body) if i.op == "st")
     store = decode_place(flow.body[k])
     assert store is not None
-    places = BlockPlaces(flow, (4, 1, 1), (24, 1, 1), None, lambda name, at, size: None)
+    places = BlockPlaces(flow, (4, 1, 1), (24, 1, 1), None)
     found = places.shared(k, store, ["%r5"]) is not Shared.NO
     blocks: dict[int, set[int]] = {}
     for (b, _), at in zip(inputs, values[last], strict=True):
