@@ -347,8 +347,8 @@ def _by_rank(facts: PtxFacts, program: Program, values: Uniformity, k: int) -> b
 
 def _of_several(facts: PtxFacts, flow: Flow, k: int, place: Iterable[str], stored: Iterable[str]) -> bool:
     """Whether some axis along which a stored value differs has several blocks, and does not say where."""
-    extents = dict(zip("xyz", facts.grid, strict=True))
-    return any(extents[axis] != 1 for axis in left_out(flow, k, place, stored))
+    axes = [axis for axis, extent in zip("xyz", facts.grid, strict=True) if extent != 1]
+    return bool(left_out(flow, k, place, stored, axes))
 
 
 __all__ = [

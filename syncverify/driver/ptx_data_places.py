@@ -145,7 +145,7 @@ class _Met:
         if reach is None:
             return None
         places = [x + np.uint64(reach[0].low) for x in reach[0].begin]
-        return Touched(places, reach[1], access.bytes)
+        return Touched(places, reach[1], access.bytes, reach[0])
 
 
 def _polls(program: Program) -> bool:

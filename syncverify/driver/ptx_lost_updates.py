@@ -69,17 +69,19 @@ def _pairs(program: Program) -> Iterator[_Pair]:
     left_out = by_the_last(program).union(counted)
     loads = [(k, a) for k, a in global_accesses(program, "ld") if k not in left_out]
     stores = [(k, a) for k, a in global_accesses(program, "st") if k not in left_out]
-    for k, load in loads if stores else ():
-        brought = set(results(program.body[k]))
-        same = computed_from(brought, [i for i in program.body if i.op == "mov"])
-        made = computed_from(brought, program.body) - same
+    moves = [i for i in program.body if i.op == "mov"]
+    for k, load in loads:
         of = program.origins.of(load.address)
-        for j, store in stores:
-            by = program.origins.of(store.address)
+        both = [(j, store, by) for j, store in stores if of & (by := program.origins.of(store.address))]
+        if not both:
+            continue
+        brought = set(results(program.body[k]))
+        made = computed_from(brought, program.body) - computed_from(brought, moves)
+        for j, store, by in both:
             from_memory = ANYWHERE in of and ANYWHERE in by
             update = any(not made.isdisjoint(registers(x)) for x in store.elements)
             strong = semantics(program.body[k]) and semantics(program.body[j])
-            if (update and of & by) or (from_memory and not strong):
+            if update or (from_memory and not strong):
                 yield _Pair(ReadWhileWritten(k, j, update), load, store)
 
 

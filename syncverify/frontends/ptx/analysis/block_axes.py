@@ -7,7 +7,7 @@ Each block of a column stores a value of its own to the place that all of the co
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.flow.use_def import behind
@@ -20,16 +20,20 @@ _OTHER_NUMBERS = ("%cluster_ctarank", "%smid")
 _DATA = "data"
 
 
-def left_out(flow: Flow, k: int, place: Iterable[str], stored: Iterable[str]) -> frozenset[str]:
-    """The axes along which what a store writes differs by the number of the block, while numbers along others
-    alone say where it writes, and whether."""
+def left_out(
+    flow: Flow, k: int, place: Iterable[str], stored: Iterable[str], axes: Collection[str] = "xyz"
+) -> frozenset[str]:
+    """Those of some axes along which what a store writes differs by the number of the block, while numbers
+    along others alone say where it writes, and whether."""
     deciding = [(b, flow.body[b].guard) for b in _branches(flow, flow.block_of[k])]
     guards = [flow.versions.read(g.name, b) for b, g in deciding if g is not None]
     own = flow.body[k].guard
     where = [flow.versions.read(name, k) for name in (*place, *([] if own is None else [own.name]))]
     there = _axes(flow, [*where, *guards])
+    if _DATA in there or there.issuperset(axes):
+        return frozenset()
     value = _axes(flow, [flow.versions.read(name, k) for name in stored])
-    return frozenset() if _DATA in there else value - there - {_DATA}
+    return value.intersection(axes) - there
 
 
 def _branches(flow: Flow, block: int) -> Iterable[int]:

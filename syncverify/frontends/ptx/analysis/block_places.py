@@ -182,10 +182,13 @@ class _Turn:
 
     draws: Sequence[_Values]
     before: Sequence[_Values] = ()
+    _known: dict[int, list[Numbers] | None] = field(default_factory=dict)
 
     def known(self, v: int) -> list[Numbers] | None:
         """What a version of a register holds in each draw; None where it has no number."""
-        return _all([values.of_version(v) for values in self.draws])
+        if v not in self._known:
+            self._known[v] = _all([values.of_version(v) for values in self.draws])
+        return self._known[v]
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +306,8 @@ class _Sample:
         found = DataPlaces(self.flow, turn.draws, is_input, bounds).of_place(access.address, k)
         if found is None:
             return None
-        return replace(found, begin=[x[who] for x in found.begin]), self.clusters[who]
+        word = None if found.word is None else [x[who] for x in found.word]
+        return replace(found, begin=[x[who] for x in found.begin], word=word), self.clusters[who]
 
     def _who(self, k: int, turn: _Turn) -> tuple[NDArray[np.bool_] | None, dict[int, tuple[int, int]]]:
         """The threads that come to an instruction, if versions are in ranges; None where that is open."""

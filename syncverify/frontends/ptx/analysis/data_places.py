@@ -30,13 +30,17 @@ _WORD, _LONG = 1 << 32, 1 << 64
 @dataclass(frozen=True, slots=True)
 class Reach:
     """``begin`` in each thread, by draw, and ``low``, ``low + step``, ... ``high`` on top of it. ``bounded``:
-    the kernel bounds them, not the type of what was loaded alone."""
+    the kernel bounds them, not the type of what was loaded alone. ``word``: the address of the data in each
+    thread, by draw; None where it has no number. ``of``: the version of a register of which these places are
+    products and sums."""
 
     begin: Sequence[Numbers]
     low: int
     high: int
     step: int
     bounded: bool
+    word: Sequence[Numbers] | None = None
+    of: int = -1
 
     @property
     def alone(self) -> bool:
@@ -87,7 +91,10 @@ class DataPlaces:
         if k < 0 or v in self.seen:
             return None
         self.seen.add(v)
-        found = self._made(self.flow.body[k], k)
+        i = self.flow.body[k]
+        found = self._made(i, k)
+        if found is not None and (i.op not in _LINEAR or remainder_by(self.flow, i, k) is not None):
+            found = replace(found, of=v)
         bound = self.bounds.get(v)
         return found if found is None or bound is None else found.within(*bound)
 
@@ -129,7 +136,10 @@ class DataPlaces:
             if not held or width(held) != width(type_):
                 return None
         zero = [x.all(0) for x in self.draws]
-        return Reach(zero, 0, (1 << width(type_)) - 1, 1, bounded=width(type_) < 32)
+        word = self._numbers(i.operands[1].base, k) if isinstance(i.operands[1], Mem) else None
+        if word is not None and isinstance(i.operands[1], Mem):
+            word = [x + np.uint64(i.operands[1].offset & _LONG - 1) for x in word]
+        return Reach(zero, 0, (1 << width(type_)) - 1, 1, bounded=width(type_) < 32, word=word)
 
     def _chosen(self, i: Instr, k: int, data: Collection[int]) -> Reach | None:
         """``selp`` by a comparison of what it takes with a number."""
@@ -253,6 +263,8 @@ def _extreme(i: Instr, x: Reach, _: int, others: _Others) -> Reach | None:
     return replace(x, low=max(low, n), high=max(high, n))
 
 
+#: Operations that keep sums and products of one number such.
+_LINEAR = frozenset({"mov", "cvt", "cvta", "add", "or", "mul", "mad"})
 #: Products of which 32 bits are kept.
 _LOW = (("lo", "u32"), ("lo", "s32"))
 
@@ -307,30 +319,48 @@ _RULES: Mapping[str, Callable[[Instr, Reach, int, _Others], Reach | None]] = {
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """What threads touch by an instruction: first bytes by draw, ``size`` bytes, and their clusters."""
+    """What threads touch by an instruction: first bytes by draw, ``size`` bytes, and their clusters.
+    ``by``: what data places them, which is at its lowest there; else None."""
 
     places: Sequence[Numbers]
     clusters: Numbers
     size: int
+    by: Reach | None = None
 
 
 #: Beginnings of intervals that are looked at.
 _MOST = 256
 
 
+def _words_of_both(one: Reach, other: Reach | None) -> list[tuple[Numbers, Numbers]]:
+    """The addresses, by draw, of the data of two accesses, which go equally far for equal numbers there; none
+    where they may not."""
+    if other is None or one.word is None or other.word is None:
+        return []
+    alike = (one.of, one.low, one.step) == (other.of, other.low, other.step)
+    return list(zip(one.word, other.word, strict=True)) if alike else []
+
+
 def covered(reach: Reach, size: int, clusters: Numbers, others: Touched) -> bool:
-    """Whether some input places an access of ``size`` bytes on what a thread of another cluster touches."""
+    """Whether some input places an access of ``size`` bytes on what a thread of another cluster touches. A
+    word that places both alike is one number for both."""
     if not len(clusters) or not len(others.clusters):
         return False
-    begins = np.stack([*reach.begin, clusters])
-    for *begin, cluster in np.unique(begins, axis=1).T[:_MOST].tolist():
-        met: NDArray[np.bool_] = others.clusters != np.uint64(cluster)
-        for at, first in zip(others.places, begin, strict=True):
+    words = _words_of_both(reach, others.by)
+    rows = np.stack([*reach.begin, clusters, *(x for x, _ in words)])
+    draws = len(reach.begin)
+    for row in np.unique(rows, axis=1).T[:_MOST].tolist():
+        met: NDArray[np.bool_] = others.clusters != np.uint64(row[draws])
+        of_one = np.full(len(met), bool(words))
+        for (_, x), own in zip(words, row[draws + 1 :], strict=True):
+            of_one &= x == np.uint64(own)
+        for at, first in zip(others.places, row[:draws], strict=True):
             # the bytes by which the other access is behind the first place, as a signed number
             behind = (at - np.uint64(first)).view(np.int64) - np.int64(reach.low)
             near = -(-(behind - size + 1) // reach.step) * reach.step  # the first place that reaches there
             near = np.maximum(near, 0)
             met &= (near < behind + others.size) & (near <= reach.high - reach.low) & (near > behind - size)
+            met &= ~of_one | ((0 < behind + others.size) & (0 > behind - size))
         if met.any():
             return True
     return False
