@@ -81,6 +81,7 @@ from syncverify.frontends.ptx.flow.data_guards import with_data_guards_as_branch
 from syncverify.frontends.ptx.flow.inline_calls import inlined
 from syncverify.frontends.ptx.flow.joined_guards import with_joined_guards_apart
 from syncverify.frontends.ptx.flow.joined_signs import with_signs_apart
+from syncverify.frontends.ptx.flow.lane_waits import with_lane_waits
 from syncverify.frontends.ptx.flow.promote_locals import promoted
 from syncverify.frontends.ptx.flow.uniform_branches import with_promises
 from syncverify.frontends.ptx.flow.values_apart import with_values_apart
@@ -181,6 +182,7 @@ def kernel_task(
     module = _plain(inlined(asking, f.name), f.name, policy)
     f = next(x for x in module.functions if x.name == f.name)
     known = ptx_facts(facts, f, module)
+    module, f, _ = _applied(module, f, (with_lane_waits(f, known.block), ()), lambda *_: [])
     tiles = with_tile_barriers(f, known.block, by_lane_0=policy is Policy.PRACTICAL)
     module, f, met = _applied(module, f, tiles, of_tiles)
     if policy is Policy.PRACTICAL:
