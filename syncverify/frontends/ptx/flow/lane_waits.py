@@ -1,4 +1,4 @@
-"""Loops that all lanes of a warp go round until the first one's poll succeeds, as that lane's wait.
+"""Loops that a warp leaves when the poll of its first lane succeeds, as that lane's wait.
 
     LOOP:  mov.u32 %ok, 0;  @%other bra MEET;               // all lanes but the first
            mbarrier.try_wait... %p, [%bar], %phase;  selp.u32 %ok, 1, 0, %p;
