@@ -102,7 +102,7 @@ def sought(report: KernelReport, module: Module, effort: ReplayEffort = SEARCH) 
         return report
     start = time.perf_counter()
     module = executed(module, k.function.name, report.policy)
-    zeros = None
+    zeros, made = None, False
     try:
         zeros = _of_zeros(k, module, effort, proved=proved)
         if proved and zeros is not None and not zeros.refutes:

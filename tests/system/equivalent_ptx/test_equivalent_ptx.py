@@ -50,7 +50,7 @@ def verdict_of(k: small_ptx.Small, text: str, replay: bool = False) -> str:
 
 #: A loop that waits for a flag is known by the comparison before its branch: a copied predicate hides it.
 #: Lanes that come to a loop by two ways are not known to make its turns together. A size that lanes load on
-#: two sides of a branch has no name.
+#: two sides of a branch has no name. A poll of the first lane is known by the three blocks of its loop.
 UNDECIDED = {
     (group, "unknown")
     for group in (
@@ -64,6 +64,7 @@ UNDECIDED = {
         "peel by a match",
         "places behind comparisons",
         "rows of a pitch that is a size and one",
+        "the first lane of a warp polls for all",
         "tried first, then waited for",
         "warps by ticket",
     )

@@ -22,6 +22,8 @@ from syncverify.frontends.ptx.syntax.nodes import (
 
 _NAME = re.compile(r"[A-Za-z_$%][\w$]*+(?:\.[a-z]\w?)?")
 _SUM = re.compile(r"\s*+([A-Za-z_$%][\w$]*+(?:\.[a-z]\w*+)?|\d\w*+)\s*+(?:\+([^+].*+)|(-.*+))?", re.DOTALL)
+#: The number of lanes, which a constant expression may begin with.
+_WIDTH = re.compile(r"WARP_SZ(?!\w)")
 _COLORS = str.maketrans("rgba", "xyzw")
 _SELECTORS = frozenset({"b0", "b1", "b2", "b3", "h0", "h1"})
 _SPECIAL = re.compile(
@@ -83,10 +85,11 @@ class Scope(dict[str, Operand]):
                 return Sink()
             case "":
                 raise Malformed("expected an operand between the commas")
-        if text.count("|") == 1 and text[0] not in "0123456789-+~(":
+        width = _WIDTH.match(text) is not None
+        if text.count("|") == 1 and text[0] not in "0123456789-+~(" and not width:
             first, _, second = text.partition("|")
             return Pair(self[first], self[second])
-        if text[0] in "0123456789-+~(.!" or text == "WARP_SZ":
+        if text[0] in "0123456789-+~(.!" or width:
             value = constant(text)
             return Imm(value) if isinstance(value, int) else FloatImm(*value)
         return self._named(text)

@@ -99,6 +99,8 @@ def test_an_unknown_instruction_is_read_like_any_other() -> None:
         ("(.s64)0xFFFFFFFFFFFFFFFF>>1", -1),
         ("!5", 0),
         ("WARP_SZ", 32),
+        ("WARP_SZ*4", 128),
+        ("WARP_SZ | 1", 33),
     ],
 )
 def test_integer_constants(text: str, value: int) -> None:
