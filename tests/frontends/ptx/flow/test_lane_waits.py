@@ -7,7 +7,7 @@ polls failing for a number of turns of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
 
@@ -100,14 +100,15 @@ class Lane:
             new = int(self.fails < 0)
         else:
             some = [self.value(getattr(op, "reg", op)) ^ hasattr(op, "reg") for op in ops]
-            new = {
+            made: dict[str, Callable[..., int]] = {
                 "mov": lambda a: a,
                 "and": lambda a, b: a & b,
                 "add": lambda a, b: a + b,
                 "shr": lambda a, b: a >> b,
                 "selp": lambda a, b, p: a if p else b,
                 "setp": lambda a, b: int((a == b) == (i.mods[0] == "eq")),
-            }[i.op](*some)
+            }
+            new = made[i.op](*some)
         assert isinstance(into, Reg)
         self.held[into.name] = new & 0xFFFFFFFF
         return True
