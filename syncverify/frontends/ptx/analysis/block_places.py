@@ -575,7 +575,7 @@ class _Values(RegisterValues):
     @cached_property
     def of_places(self) -> _Values:
         """The values that place accesses."""
-        return self if self.loaded.is_input is None else _OfInputs(self, self.loaded.is_input)
+        return self if self.loaded.is_input is None else _OfInputs(self, self._specials, self.loaded.is_input)
 
     def address(self, place: Mem, k: int) -> list[Numbers] | None:
         """The address of an access, by draw."""
@@ -646,8 +646,10 @@ def _drawn(name: str, at: int, low: int, high: int, seed: int) -> int:
 class _OfInputs(_Values):
     """The values of registers where a load of an input brings a number that its address says."""
 
-    def __init__(self, plain: _Values, is_input: Callable[[int], bool]) -> None:
-        super().__init__(plain.flow, plain.threads, plain._specials, plain.draws, plain.loaded)
+    def __init__(
+        self, plain: _Values, specials: Mapping[str, Numbers], is_input: Callable[[int], bool]
+    ) -> None:
+        super().__init__(plain.flow, plain.threads, specials, plain.draws, plain.loaded)
         self.plain, self.is_input = plain, is_input
         self.heads, self.head = plain.heads, plain.head
         self.before = None if plain.before is None else plain.before.of_places
