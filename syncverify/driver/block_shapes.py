@@ -13,8 +13,8 @@ the largest array has elements, or no more than one that is proved, or if fewer 
 rows overlap. Else an index that is wrong by one would be proved for blocks of half the size. Those that the
 budget does not reach are asked by places alone. A refutation rests on a race of the same two lines in all of
 them. Where that is one statement, which writes a place twice, blocks of few threads are asked, too: if the
-largest in which none does is proved, it may be meant. So may a block of one row that is proved, unless the text
-asks how many rows there are.
+largest in which none does is proved, it may be meant. So may a block of one row that is proved, unless the
+text asks how many rows there are.
 
 See docs/decisions/block-size-from-a-bound.md.
 """
@@ -85,8 +85,8 @@ def reports_of_shapes(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
 
 
 def _shapes(task: Task, threads: int, found: Sequence[Tried]) -> Iterator[tuple[int, ...]]:
-    """The blocks of so many threads that are asked in turn, by what was found of those before. The one of a
-    row comes last: where none of the others fits, or all that do are refuted and the text asks for no rows."""
+    """The blocks of so many threads that are asked in turn, by what was found of those before. The one of
+    a row comes last: where no other fits, or all that do are refuted and the text asks for no rows."""
     for block in blocks_of(threads):
         said = _verdicts(list(filter(_fits, found)))
         alone = len(block) == 1 and bool(said)

@@ -95,8 +95,8 @@ def few_threads(function: Function) -> tuple[Block, ...]:
 
 
 def blocks_of_one_row(function: Function) -> tuple[Block, ...]:
-    """Blocks of one row for a kernel that reads ``%tid.y``, perhaps for the ranks of threads alone; none where
-    it reads no row, or asks how many there are."""
+    """Blocks of one row for a kernel that reads ``%tid.y``, perhaps for the ranks of threads alone; none
+    where it reads no row, or asks how many there are."""
     more = dimensions(function) - 1
     if not more or asks_for_rows(function):
         return ()
