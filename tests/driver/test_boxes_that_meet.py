@@ -1,4 +1,4 @@
-"""Boxes of tensor copies that meet: kernels with labels, and drawn ones beside elements that are counted by hand.
+"""Boxes of tensor copies that meet: kernels with labels, and drawn ones beside elements counted by hand.
 
 Labels: ``apart``, proved and nothing is said; ``line``, proved under a line that names the map; ``meet``, the
 copies certainly store different values to one place, so that nothing is proved.
@@ -21,7 +21,8 @@ from syncverify.frontends.ptx.analysis import tensor_places
 TEXT = """.version 8.6
 .target sm_90a
 .address_size 64
-.visible .entry k(.param .align 64 .b8 m[128], .param .align 64 .b8 n[128], .param .u64 in, .param .u32 stride)
+.visible .entry k(.param .align 64 .b8 m[128], .param .align 64 .b8 n[128], .param .u64 in,
+ .param .u32 stride)
 {{
 .reg .pred %p<8>; .reg .b32 %r<32>; .reg .b64 %rd<8>;
 .shared .align 1024 .b8 buf[4096];
@@ -42,9 +43,7 @@ ret;
 }}
 """
 ONE = "setp.ne.u32 %p1, %r1, 0; @%p1 bra END;"
-ELECTED = (
-    "setp.gt.u32 %p1, %r1, 31; @%p1 bra END; elect.sync _|%p2, -1; @!%p2 bra END;"
-)
+ELECTED = "setp.gt.u32 %p1, %r1, 31; @%p1 bra END; elect.sync _|%p2, -1; @!%p2 bra END;"
 OWN, SAME, BY_THREAD = "mov.u32 %r8, %r2;", "mov.u32 %r8, 7;", "mov.u32 %r8, %r1;"
 LOADED = "ld.global.u32 %r8, [%rd5];"
 STORE = "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%rd1, {%r10, %r11}], [%r6];"
@@ -96,10 +95,11 @@ class Case:
         return {**found, "cluster": list(self.cluster)} if self.cluster else found
 
 
-BEHIND = (
-    "ld.global.u32 %r13, [%rd3]; setp.ne.u32 %p4, %r13, 0; @%p4 bra END;\n"
+BEHIND = "ld.global.u32 %r13, [%rd3]; setp.ne.u32 %p4, %r13, 0; @%p4 bra END;\n"
+FIRST = (
+    "setp.ne.u32 %p4, %r2, 0; @%p4 bra REST;\nmov.u32 %r10, 0; mov.u32 %r11, 0;\n"
+    "{first}\nbra DONE;\nREST:\n{rest}\nDONE:"
 )
-FIRST = "setp.ne.u32 %p4, %r2, 0; @%p4 bra REST;\nmov.u32 %r10, 0; mov.u32 %r11, 0;\n{first}\nbra DONE;\nREST:\n{rest}\nDONE:"
 ROW_PARITY = "shr.u32 %r8, %r1, 5; and.b32 %r8, %r8, 1;"
 HALVES = "and.b32 %r12, %r2, 1; mul.lo.u32 %r10, %r12, 32; shr.u32 %r13, %r2, {by}; mul.lo.u32 %r11, %r13, 4;"
 BY_STRIDE = "mul.lo.u32 %r11, %r2, %r9;"
@@ -144,7 +144,8 @@ CASES = [
     Case("a line of boxes", "apart", at(times("%r10", 64), "", LINE), box=BOX1),
     Case("a line of boxes that overlap", "meet", at(times("%r10", 16), "", LINE), box=BOX1),
     Case("boxes of three dimensions", "apart", at(X0, Y0 + times("%r12", 2), CUBE), box=BOX3),
-    Case("two blocks for each of three dimensions", "meet", at(X0, Y0 + "and.b32 %r12, %r2, 2;", CUBE), box=BOX3),
+    Case("two blocks for each of three dimensions", "meet", at(X0, Y0 + "and.b32 %r12, %r2, 2;", CUBE),
+         box=BOX3),
     Case("one box where data decides", "line", BEHIND + at(X0, Y0)),
     Case("no sides are given", "line", at(X0, times("%r11", 4)), box=BYTES),
     Case("no sides are given, one box", "meet", at(X0, Y0), box=BYTES),
@@ -207,7 +208,8 @@ class Drawn:
         copies = ""
         for n, ((x, y), who) in enumerate(zip(self.places, self.by, strict=True)):
             if who is not None:
-                copies += f"setp.ne.u32 %p4, %r2, {who[0]}; @%p4 bra N{n}; setp.ne.u32 %p4, %r3, {who[1]}; @%p4 bra N{n};\n"
+                for register, number in zip(("%r2", "%r3"), who, strict=True):
+                    copies += f"setp.ne.u32 %p4, {register}, {number}; @%p4 bra N{n};\n"
             copies += f"{x.text('%r10')} {y.text('%r11')}\n{STORE}\nN{n}:\n"
         return Case("drawn", "", copies, value, grid=self.grid)
 
@@ -234,7 +236,9 @@ def drawn(seed: int) -> Iterator[Drawn]:
         count = draw.choice([1, 1, 2])
         places = tuple((part([0, 16, 32, 32, 40]), part([0, 2, 4, 4, 8])) for _ in range(count))
         by = tuple(draw.choice([None, None, (0, 0), (1, 0)]) for _ in range(count))
-        yield Drawn(draw.choice([(4, 1), (2, 2), (3, 2)]), places, by, part([0, 1, 1]), draw.choice([7, 7, 5, 0]))
+        yield Drawn(
+            draw.choice([(4, 1), (2, 2), (3, 2)]), places, by, part([0, 1, 1]), draw.choice([7, 7, 5, 0])
+        )
 
 
 def wrongly_judged(seed: int, count: int) -> list[Drawn]:

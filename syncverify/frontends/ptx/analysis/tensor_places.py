@@ -85,8 +85,8 @@ class _Same(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class _Boxes:
-    """The boxes of one copy in each draw: the map's address and the coordinates, and where the elements lie in
-    shared memory; by row the block and its cluster. ``sure``: these are stored for certain."""
+    """The boxes of one copy in each draw: the map's address and the coordinates, and where the elements lie
+    in shared memory; by row the block and its cluster. ``sure``: these are stored for certain."""
 
     corners: Sequence[Integers]
     source: Sequence[Integers] | None
@@ -96,7 +96,8 @@ class _Boxes:
 
 
 class TensorPlaces:
-    """What the copies of one function store to tensors. ``elsewhere``: stores that do not go to shared memory.
+    """What the copies of one function store to tensors. ``elsewhere``: stores that do not go to shared
+    memory.
 
     ``places`` takes each lane of a warp as the elected one; ``contents`` takes none."""
 
@@ -143,7 +144,7 @@ class TensorPlaces:
         return found
 
     def _possible(self, c: TensorStore) -> list[_Boxes | None]:
-        """The boxes of a copy in the turns that are looked at, in each sample; None where one has no number."""
+        """The boxes of a copy in the turns that are looked at, in each sample; None where that is open."""
         words = self.places.rows(c.at, _access(c.place, (*c.coords, *_BLOCK)))
         held = self.places.rows(c.at, _access(c.source))
         found = list[_Boxes | None]()
@@ -325,7 +326,9 @@ class _Contents:
         both = (a >= 0) & (b >= 0)
         if (a != b)[both].any():
             return _Same.NO
-        return _Same.YES if both.all() or sample < SAMPLES - 1 else _Same.OPEN  # of the first, not all threads
+        return (
+            _Same.YES if both.all() or sample < SAMPLES - 1 else _Same.OPEN
+        )  # of the first, not all threads
 
     def _read(self, block: int, at: Integers, sample: int, draw: int) -> Integers | None:
         """The bytes of a block at some addresses, -1 where one is not known."""
@@ -397,7 +400,9 @@ def _common_bytes(
     if sides is None or tensor.element is None or tensor.swizzle:
         return None
     between = (other[0] - one[0])[1:]
-    axes = [np.arange(max(0, d), min(side, side + d)) for side, d in zip(sides, between.tolist(), strict=True)]
+    axes = [
+        np.arange(max(0, d), min(side, side + d)) for side, d in zip(sides, between.tolist(), strict=True)
+    ]
     steps = [prod(sides[:n]) * tensor.element for n in range(len(sides))]
     offset = _offsets([axis * step for axis, step in zip(axes, steps, strict=True)])
     moved = offset - sum(int(d) * step for d, step in zip(between, steps, strict=True))
@@ -413,7 +418,7 @@ def _offsets(axes: Sequence[Integers]) -> Integers:
 
 
 def elections(flow: Flow) -> dict[int, int]:
-    """The instructions that elect a lane, each with the answer of that lane, where nobody reads its number."""
+    """The instructions that elect a lane, each with what that one is told, where nobody reads its number."""
     read = {name for i in flow.body for name in sources(i)}
     found = dict[int, int]()
     for k, i in enumerate(flow.body):
