@@ -258,5 +258,5 @@ def test_many_drawn(seed: int) -> None:
 
 
 def test_the_judge_sees_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tensor_places, "_in_tiles", lambda x, reach: True)
+    monkeypatch.setattr(tensor_places, "_in_tiles", lambda one, other, reach: True)
     assert wrongly_judged(27, 12)

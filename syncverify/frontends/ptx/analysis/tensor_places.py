@@ -238,8 +238,8 @@ def _meeting(
     if reach is not None and len(reach) != len(one.corners[0]):
         reach = None
     rows, columns = np.arange(len(one.blocks)), np.arange(len(other.blocks))
-    if reach is not None and same and _in_tiles(one, reach):
-        rows = columns = _of_one_tile(one, reach)
+    if reach is not None and _in_tiles(one, other, reach):
+        rows, columns = _of_one_tile(one, other)
     more = max(len(rows), len(columns)) > _BOXES
     rows, columns = rows[:_BOXES], columns[:_BOXES]
     meet = one.blocks[rows][:, None] != other.blocks[columns][None, :]
@@ -260,21 +260,21 @@ def _meeting(
     return np.stack([rows[found[:, 0]], columns[found[:, 1]]], axis=1), more
 
 
-def _in_tiles(x: _Boxes, reach: Sequence[int]) -> bool:
+def _in_tiles(one: _Boxes, other: _Boxes, reach: Sequence[int]) -> bool:
     """Whether boxes lie in tiles of their own size: two that differ share nothing."""
-    return len(x.blocks) > 0 and all(
-        bool((((c[n] - c[n].min()) % side) == 0).all()) for c in x.corners for n, side in enumerate(reach)
-    )
+    corners = (np.concatenate(both, axis=1) for both in zip(one.corners, other.corners, strict=True))
+    return all(bool((((c[n] - c[n, :1]) % side) == 0).all()) for c in corners for n, side in enumerate(reach))
 
 
-def _of_one_tile(x: _Boxes, reach: Sequence[int]) -> Integers:
+def _of_one_tile(one: _Boxes, other: _Boxes) -> tuple[Integers, Integers]:
     """The boxes that several blocks have."""
-    corners = np.concatenate(x.corners)
+    corners = np.concatenate([np.concatenate(x.corners) for x in (one, other)], axis=1)
     _, tile = np.unique(corners, axis=1, return_inverse=True)
     tile = tile.ravel()
-    each = np.unique(np.stack([tile, x.blocks]), axis=1)[0]
-    several = each[1:][each[1:] == each[:-1]]
-    return np.flatnonzero(np.isin(tile, several))
+    each = np.unique(np.stack([tile, np.concatenate([one.blocks, other.blocks])]), axis=1)[0]
+    several = np.isin(tile, each[1:][each[1:] == each[:-1]])
+    count = len(one.blocks)
+    return np.flatnonzero(several[:count]), np.flatnonzero(several[count:])
 
 
 #: A box: its corner, where its elements lie, and its block.
