@@ -113,19 +113,19 @@ class TensorPlaces:
         for a, b in combinations_with_replacement(copies, 2):
             if a.tensor.key != b.tensor.key or (a.reduces and b.reduces):
                 continue
-            found = max(self._of_pair(a, b, boxes[a.at][n], boxes[b.at][n], n) for n in range(SAMPLES))
+            found = max(self._of_pair((a, boxes[a.at][n]), (b, boxes[b.at][n]), n) for n in range(SAMPLES))
             if found is _Same.NO or (found is _Same.OPEN and not sure):
                 yield SharedBox(a.at, b.at, sure)
 
     def _of_pair(
-        self, a: TensorStore, b: TensorStore, one: _Boxes | None, other: _Boxes | None, sample: int
+        self, one_of: tuple[TensorStore, _Boxes | None], other_of: tuple[TensorStore, _Boxes | None], n: int
     ) -> _Same:
-        """Whether the elements are the same that two copies store to one place, by blocks of a sample."""
+        """Whether the elements are the same that two copies store to one place, by blocks of sample ``n``."""
+        (a, one), (b, other) = one_of, other_of
         if one is None or other is None:
             return _Same.OPEN
         ordered = a.at != b.at and self._orders.ordered(a.at, b.at, by_cluster=True)
         pairs, more = _meeting(one, other, a.tensor.sides, ordered=ordered, same=a.at == b.at)
-        sides = a.tensor.sides
         if not len(pairs):
             return _Same.OPEN if more else _Same.YES
         known = a.reduces or b.reduces or not self._contents.known_at((a.at, b.at))
@@ -135,7 +135,7 @@ class TensorPlaces:
         for i, j in pairs.tolist():
             x = [(c[:, i], s[i], one.blocks[i]) for c, s in zip(one.corners, one.source, strict=True)]
             y = [(c[:, j], s[j], other.blocks[j]) for c, s in zip(other.corners, other.source, strict=True)]
-            each = [self._contents.compared(a.tensor, sides, u, v, sample, draw)
+            each = [self._contents.compared(a.tensor, u, v, (n, draw))
                     for draw, (u, v) in enumerate(zip(x, y, strict=True))]  # fmt: skip
             if all(same is _Same.NO for same in each):
                 return _Same.NO
@@ -279,6 +279,8 @@ def _of_one_tile(one: _Boxes, other: _Boxes) -> tuple[Integers, Integers]:
 
 #: A box: its corner, where its elements lie, and its block.
 _Box = tuple[Integers, int, int]
+#: A sample and a draw.
+_When = tuple[int, int]
 
 
 class _Contents:
@@ -313,28 +315,26 @@ class _Contents:
             reaches(self.flow, at, k, lambda _: False) for at in copies for k in stores
         )
 
-    def compared(
-        self, tensor: Tensor, sides: tuple[int, ...] | None, one: _Box, other: _Box, sample: int, draw: int
-    ) -> _Same:
+    def compared(self, tensor: Tensor, one: _Box, other: _Box, when: _When) -> _Same:
         """Whether two blocks store the same elements where their boxes meet."""
-        found = _common_bytes(tensor, sides, one, other)
+        found = _common_bytes(tensor, one, other)
         if found is None:
             return _Same.OPEN
-        a, b = (self._read(box[2], at, sample, draw) for box, at in zip((one, other), found, strict=True))
+        a, b = (self._read(box[2], at, when) for box, at in zip((one, other), found, strict=True))
         if a is None or b is None:
             return _Same.OPEN
         both = (a >= 0) & (b >= 0)
         if (a != b)[both].any():
             return _Same.NO
         return (
-            _Same.YES if both.all() or sample < SAMPLES - 1 else _Same.OPEN
+            _Same.YES if both.all() or when[0] < SAMPLES - 1 else _Same.OPEN
         )  # of the first, not all threads
 
-    def _read(self, block: int, at: Integers, sample: int, draw: int) -> Integers | None:
+    def _read(self, block: int, at: Integers, when: _When) -> Integers | None:
         """The bytes of a block at some addresses, -1 where one is not known."""
-        if (sample, draw) not in self._bytes:
-            self._bytes[sample, draw] = self._filled(sample, draw)
-        known = self._bytes[sample, draw]
+        if when not in self._bytes:
+            self._bytes[when] = self._filled(when)
+        known = self._bytes[when]
         if known is None:
             return None
         keys, values = known
@@ -344,7 +344,8 @@ class _Contents:
         where = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
         return np.where(keys[where] == wanted, values[where], -1)
 
-    def _filled(self, sample: int, draw: int) -> tuple[Integers, Integers] | None:
+    def _filled(self, when: _When) -> tuple[Integers, Integers] | None:
+        sample, draw = when
         keys, values = list[Integers](), list[Integers]()
         for k, access in (self._stores or {}).items():
             blocks = [self.places.touched(k, _access(Mem(x)))[sample] for x in _BLOCK]
@@ -354,18 +355,18 @@ class _Contents:
             block = _number([x.places[draw] for x in blocks if x is not None])
             at = signed(begin.places[draw], _SHARED) & (1 << _SHARED) - 1
             for n, element in enumerate(access.elements):
-                word = self._word(k, element, sample, draw, len(at))
+                word = self._word(k, element, when, len(at))
                 for byte in range(access.size):
                     keys.append(_keys(block, at + n * access.size + byte))
                     held = None if word is None or byte >= 8 else word >> np.uint64(8 * byte) & np.uint64(255)
                     values.append(np.full_like(at, -1) if held is None else held.astype(np.int64))
         return _alone(np.concatenate(keys), np.concatenate(values)) if keys else (_NONE, _NONE)
 
-    def _word(self, k: int, element: Operand, sample: int, draw: int, count: int) -> Numbers | None:
+    def _word(self, k: int, element: Operand, when: _When, count: int) -> Numbers | None:
         if isinstance(element, FloatImm):
             return np.full(count, element.bits, dtype=np.uint64)
-        found = self.places.touched(k, _access(Mem(element)))[sample]
-        return None if found is None else found.places[draw]
+        found = self.places.touched(k, _access(Mem(element)))[when[0]]
+        return None if found is None else found.places[when[1]]
 
 
 def _fills(i: Instr) -> bool:
@@ -390,13 +391,12 @@ def _alone(keys: Integers, values: Integers) -> tuple[Integers, Integers]:
     return keys[starts], np.where(least == most, least, -1)
 
 
-def _common_bytes(
-    tensor: Tensor, sides: tuple[int, ...] | None, one: _Box, other: _Box
-) -> tuple[Integers, Integers] | None:
+def _common_bytes(tensor: Tensor, one: _Box, other: _Box) -> tuple[Integers, Integers] | None:
     """Where the elements that two boxes share lie in the shared memory of each, byte by byte."""
     if (one[0] == other[0]).all() and one[1] == other[1] and tensor.bytes is not None:
         found = one[1] + np.arange(tensor.bytes, dtype=np.int64)
         return found, found
+    sides = tensor.sides
     if sides is None or tensor.element is None or tensor.swizzle:
         return None
     between = (other[0] - one[0])[1:]
