@@ -30,7 +30,6 @@ class Cause(StrEnum):
     SHARED_CONTENTS = "shared-contents"  # what was loaded from shared memory decides
     GLOBAL_DATA = "global-data"  # what was loaded from global memory decides
     DATA = "data"  # another value that is not known decides
-    OTHER_PATH = "other-path"  # what a lane holds that took another path decides
     LOCK_ORDER = "lock-order"  # no execution takes locks in the order that was tried
     NEEDS_NUMBER = "needs-number"  # a size has to be a number
     ZERO_DIVISOR = "zero-divisor"  # a divisor may be zero

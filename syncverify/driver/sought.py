@@ -57,7 +57,7 @@ from syncverify.simulate.ptx.confirm import Confirmed, Limits, confirm
 from syncverify.simulate.ptx.harm import Kind
 
 #: What decides where a search may help; and where it may for races that data places.
-_BY_DATA = frozenset({Cause.DATA, Cause.GLOBAL_DATA, Cause.SHARED_CONTENTS, Cause.OTHER_PATH, Cause.UNSET})
+_BY_DATA = frozenset({Cause.DATA, Cause.GLOBAL_DATA, Cause.SHARED_CONTENTS, Cause.UNSET})
 _BY_PLACES = frozenset({Cause.NO_PROOF, Cause.MISSING_FACT, Cause.NEEDS_NUMBER})
 #: Collectives of a warp: whatever value they exchange, who takes part is what counts.
 _COLLECTIVE = frozenset({"shfl", "vote", "match", "redux", "activemask"})

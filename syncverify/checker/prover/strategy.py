@@ -48,10 +48,7 @@ class Step(StrEnum):
 #: Causes that another way of looking may remove, by the step that does; steps without a row need none.
 CAUSES: dict[Step, frozenset[Cause]] = {
     Step.CONTENTS_AS_DATA: frozenset({Cause.SHARED_CONTENTS}),
-    # another path: one lane took a number for its warp
-    Step.CONTENTS_ASIDE: frozenset(
-        {Cause.MISSING_FACT, Cause.BLOCK_PLACE, Cause.GLOBAL_DATA, Cause.DATA, Cause.OTHER_PATH}
-    ),
+    Step.CONTENTS_ASIDE: frozenset({Cause.MISSING_FACT, Cause.BLOCK_PLACE, Cause.GLOBAL_DATA, Cause.DATA}),
     # unsupported: a mask that may not name the lanes that come
     Step.LANES_MEET: frozenset({Cause.GLOBAL_DATA, Cause.SHARED_CONTENTS, Cause.DATA, Cause.UNSUPPORTED}),
     Step.LOADS_AS_SIZES: frozenset({Cause.GLOBAL_DATA}),

@@ -156,12 +156,11 @@ class SlotForms:
             return None
         if isinstance(into, Pair) and not isinstance(into.first, Reg):
             return None
-        if (constant(mask, k) or 0) & _ALL_LANES == _ALL_LANES:
-            takes: dict[int, int | None] = {
-                t: None for t in self._taken(source, k) if self._leads(t, lane, k)
-            }
-        else:
-            led = {t: self._leads_group(t, lane, mask, k) for t in self._taken(source, k)}
+        taken = self._taken(source, k)
+        whole = (constant(mask, k) or 0) & _ALL_LANES == _ALL_LANES
+        takes: dict[int, int | None] = {t: None for t in taken if whole and self._leads(t, lane, k)}
+        if not takes:
+            led = {t: self._leads_group(t, lane, None if whole else mask, k) for t in taken}
             takes = {t: made for t, made in led.items() if made is not None}
         if len(takes) != 1:
             return None
@@ -173,18 +172,19 @@ class SlotForms:
         takes = [t for t in self.atomics if results(self.flow.body[t]) == (source.name,)]
         return [t for t in takes if self._arrives(t, source.name, k)]
 
-    def _leads_group(self, take: int, lane: Operand, mask: Operand, k: int) -> int | None:
+    def _leads_group(self, take: int, lane: Operand, mask: Operand | None, k: int) -> int | None:
         """What makes the mask that ``shfl`` is given, if the lane that it reads from alone of these lanes
-        executes an atomic before. All lanes of the mask come to the choice and to the ``shfl``."""
+        executes an atomic before. All lanes of the mask come to the choice and to the ``shfl``.
+        Without a mask the whole warp comes, and each lane reads from the one that leads its own group."""
         ranks = self.ranks
         chosen = ranks.masks.chosen_by(take, k)
         if chosen is None or k in self.paths.after(k, frozenset({chosen[0]})):
             return None
         leader = ranks.led_by(*chosen[1:])
-        origin = ranks.masks.values.origin(mask, k) if isinstance(mask, Reg) else None
-        if leader is None or leader.made != origin or ranks.chosen(lane, k) != leader:
+        if leader is None or ranks.chosen(lane, k) != leader:
             return None
-        return leader.made
+        origin = ranks.masks.values.origin(mask, k) if isinstance(mask, Reg) else None
+        return leader.made if mask is None or leader.made == origin else None
 
     def _leads(self, take: int, lane: Operand, k: int) -> bool:
         """Whether the lane that ``shfl`` reads from, and no other one, executes an atomic before it does."""
@@ -196,7 +196,10 @@ class SlotForms:
         if k in self.paths.after(k, frozenset({branch})):
             return False  # it hands on again what was taken for an earlier turn
         ways = ((one, other), (other, one))
-        return any(ranks.is_lane(own, at) and self._same(named, at, lane, k) for own, named in ways)
+        return any(
+            ranks.is_lane(own, at) and ranks.alike(named, at) and self._same(named, at, lane, k)
+            for own, named in ways
+        )
 
     def _same(self, one: Operand, at: int, other: Operand, k: int) -> bool:
         """Whether two operands hold one value: a number, or a register written once for both."""

@@ -105,7 +105,7 @@ def is_choice(value: Unknown) -> bool:
 
 
 #: What a lane that took another path would hold.
-ELSEWHERE = Unknown(Reason("lanes that took another path", Cause.OTHER_PATH), "lane")
+ELSEWHERE = Unknown(Reason("lanes that took another path", Cause.DATA), "lane")
 
 
 class PerLane:
