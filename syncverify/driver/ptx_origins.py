@@ -81,19 +81,17 @@ class Origins:
         others = dict.fromkeys(x.span for x in first.related if not x.around and x.span != first.span)
         for span in (first.span, *others):
             most = _OWN if span == first.span else _OTHER
-            f, places = self._instructions(span, entry)
-            for role in roles if f is not None else ():
-                yield from self._behind(f, places, role, most[role])
+            for f, places in islice(self._instructions(span, entry), 1):
+                yield from (x for role in roles for x in self._behind(f, places, role, most[role]))
 
-    def _instructions(self, span: Span, entry: str) -> tuple[Function | None, Sequence[int]]:
-        """The instructions of a line that do more than compute, and their function, the entry first."""
+    def _instructions(self, span: Span, entry: str) -> Iterator[tuple[Function, Sequence[int]]]:
+        """By function, the entry first: the instructions of a line that do more than compute."""
         functions = (f for f in self.module.functions if f.body)
         for f in sorted(functions, key=lambda f: f.name != entry):
             doing = (k for k, i in enumerate(f.body) if i.op not in _COMPUTES)
             places = [k for k in doing if self.module.span(f.body[k]) == span]
             if places:
-                return f, places
-        return None, ()
+                yield f, places
 
     def _behind(self, f: Function, places: Sequence[int], role: Role, most: int) -> Iterator[Label]:
         """Lines that the numbers of one role come from, of the instructions of one line."""
