@@ -1,5 +1,5 @@
-"""Stores at places of data of which there are fewer than values: two threads certainly store different ones to
-one place, whatever the input holds.
+"""Stores at places of data of which there are fewer than values: two threads certainly store different ones
+to one place, whatever the input holds.
 
     ld.global.u32 x, [a];  and.b32 i, x, 63;  st.global.u32 [p + 4 i], %tid.x;     // by 128 threads
 

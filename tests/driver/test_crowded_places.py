@@ -75,7 +75,9 @@ OF_A_BLOCK = "and.b32 %r6, %r5, 63; mad.lo.u32 %r6, %r2, 64, %r6;" + HERE
 SHARED = ("mov.u32 %r8, buf; mad.lo.u32 %r8, %r1, 4, %r8; st.shared.u32 [%r8], %r1; bar.sync 0;"
           "ld.shared.u32 %r5, [%r8];")  # fmt: skip
 PAIRS = "and.b32 %r6, %r5, 63; mul.wide.u32 %rd5, %r6, 8; add.u64 %rd6, %rd1, %rd5;"
-IN_A_LOOP = "mov.u32 %r9, 0;\nTURN: st.global.u32 [%rd6], %r7; add.u32 %r9, %r9, 1; setp.lt.u32 %p2, %r9, 3;\n@%p2 bra TURN;"
+IN_A_LOOP = """mov.u32 %r9, 0;
+TURN: st.global.u32 [%rd6], %r7; add.u32 %r9, %r9, 1; setp.lt.u32 %p2, %r9, 3;
+@%p2 bra TURN;"""
 
 CASES = [
     Case("64 places", "meet"),
@@ -104,12 +106,14 @@ CASES = [
     Case("in a loop", "meet", store=IN_A_LOOP),
     Case("a word of shared memory", "meet", load=SHARED),
     Case("behind an exclusive or", "apart", "and.b32 %r6, %r5, 63; xor.b32 %r6, %r6, %r1;" + HERE),
-    Case("one thread of each block", "apart", store="setp.ne.u32 %p1, %r1, 0; @%p1 bra END;\n" + STORE, grid=4),
+    Case("one thread of each block", "apart",
+         store="setp.ne.u32 %p1, %r1, 0; @%p1 bra END;\n" + STORE, grid=4),
     Case("a shifted word", "meet", "shr.u32 %r6, %r5, 27;" + HERE),
     Case("a shifted word with a sign", "apart", "shr.s32 %r6, %r5, 27; add.s32 %r6, %r6, 16;" + HERE),
     Case("behind a comparison", "apart", "mov.u32 %r6, %r5;" + HERE,
          store="setp.gt.u32 %p1, %r5, 63; @%p1 bra END;\n" + STORE),
-    Case("bytes of the values alike", "apart", "and.b32 %r6, %r5, 3;\ncvt.u64.u32 %rd5, %r6; add.u64 %rd6, %rd1, %rd5;",
+    Case("bytes of the values alike", "apart",
+         "and.b32 %r6, %r5, 3;\ncvt.u64.u32 %rd5, %r6; add.u64 %rd6, %rd1, %rd5;",
          "shl.b32 %r7, %r1, 8;", "st.global.u8 [%rd6], %r7;"),
 ]  # fmt: skip
 
@@ -158,7 +162,8 @@ def drawn(seed: int) -> Iterator[Drawn]:
         places = draw.choice([3, 48, 100]) if remainder else draw.choice([2, 32, 64])
         threads = draw.choice([64, 96])
         yield Drawn(places, draw.choice([0, 0, 128]), threads, draw.choice([2, 32, 33, 64, 96]),
-                    draw.choice([1, 2, 3]), draw.choice([0, 0, 1, 2]), draw.random() < 0.5, remainder)  # fmt: skip
+                    draw.choice([1, 2, 3]), draw.choice([0, 0, 1, 2]), draw.random() < 0.5,
+                    remainder)  # fmt: skip
 
 
 def wrongly_judged(seed: int, count: int) -> list[Drawn]:
