@@ -16,6 +16,7 @@ from syncverify.base.diagnostics import Diagnostic, KernelReport, Label, Severit
 from syncverify.base.source import Span
 from syncverify.frontends.ptx.analysis.operand_origins import OperandOrigins, Role
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.isa.accesses import computes
 from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Module
 from syncverify.frontends.ptx.syntax.printer import instruction_text
 
@@ -27,11 +28,8 @@ _MOST = 8
 _OF_PLACES = frozenset({"SV110", "SV111", "SV112", "SV114", "SV701"})
 _BY_PLACE = (Role.ADDRESS, Role.GUARD, Role.PATH, Role.OPERAND)
 _BY_NUMBER = (Role.OPERAND, Role.GUARD, Role.PATH, Role.ADDRESS)
-#: What does nothing but compute.
-_COMPUTES = frozenset({
-    "add", "and", "bfe", "bfi", "bra", "clz", "cvt", "cvta", "div", "fma", "mad", "max", "min", "mov", "mul",
-    "neg", "not", "or", "popc", "prmt", "rem", "selp", "setp", "shf", "shl", "shr", "sub", "xor",
-})  # fmt: skip
+#: What only says where control goes.
+_BRANCHES = frozenset({"bra", "brx"})
 _SAID = {
     Role.ADDRESS: "the address of {which} comes from here",
     Role.GUARD: "the predicate of {which} comes from here",
@@ -60,7 +58,7 @@ class Origins:
     module: Module
     _known: dict[str, OperandOrigins] = field(default_factory=dict)
 
-    def told(self, report: KernelReport) -> KernelReport:
+    def located(self, report: KernelReport) -> KernelReport:
         """A refutation, its first error with lines that its numbers come from."""
         at = next((i for i, d in enumerate(report.diagnostics) if d.severity is Severity.ERROR), None)
         if report.verdict is not Verdict.REFUTED or at is None:
@@ -88,7 +86,7 @@ class Origins:
         """By function, the entry first: the instructions of a line that do more than compute."""
         functions = (f for f in self.module.functions if f.body)
         for f in sorted(functions, key=lambda f: f.name != entry):
-            doing = (k for k, i in enumerate(f.body) if i.op not in _COMPUTES)
+            doing = (k for k, i in enumerate(f.body) if i.op not in _BRANCHES and not computes(i))
             places = [k for k in doing if self.module.span(f.body[k]) == span]
             if places:
                 yield f, places

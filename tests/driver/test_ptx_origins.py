@@ -100,7 +100,7 @@ PAST:
 def test_a_proof_and_a_finding_without_a_place_stay_as_they_are() -> None:
     text = (CORPUS / "guarded_row.good.ptx").read_text()
     (proved,) = check(text, facts=str(default_path(CORPUS / "guarded_row.good.ptx")), advice=False)
-    assert Origins(parse(text)).told(proved) is proved
+    assert Origins(parse(text)).located(proved) is proved
 
 
 def _edits(lines: list[str]) -> Iterator[tuple[int, str]]:

@@ -16,6 +16,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.isa.accesses import effects, reads
 from syncverify.frontends.ptx.syntax.nodes import FloatImm, Imm, Instr, Mem, Not, Operand, Reg
 from syncverify.frontends.ptx.syntax.operands import registers, results, sources
 
@@ -29,10 +30,11 @@ class Role(StrEnum):
     PATH = "path"  # whether control comes to it
 
 
-#: What loads end a chain of definitions: what they bring stands elsewhere.
-_LOADS = frozenset({"ld", "ldu", "atom", "ldmatrix"})
-#: Operands of these are data, which nothing here is about.
-_OF_DATA = frozenset({"ld", "ldu", "st", "atom", "red", "mma", "ldmatrix", "stmatrix", "prefetch"})
+#: The operands of what has these effects are data, which nothing here is about.
+_OF_DATA = frozenset({
+    "memory read", "memory write", "memory atomic", "texture read", "matrix read", "matrix write",
+    "matrix registers", "async store",
+})  # fmt: skip
 _CHOICES = frozenset({"setp", "selp", "set"})
 
 
@@ -93,7 +95,7 @@ class OperandOrigins:
                 i = self.flow.body[at]
                 if _brings(i):
                     yield at
-                if i.op not in _LOADS:
+                if not reads(i):  # what a load brings stands elsewhere
                     behind += [versions.read(name, at) for name in sources(i)]
             work = behind
 
@@ -114,7 +116,7 @@ def _address(op: Operand) -> tuple[str, ...]:
 
 def _numbers(i: Instr) -> list[str]:
     """The registers of an instruction's counts, parities, masks, sizes and descriptors."""
-    if i.op in _OF_DATA:
+    if effects(i) <= _OF_DATA:
         return []
     read = i.operands[1:] if results(i) and i.op != "wgmma" else i.operands
     return [r for op in read if isinstance(op, Reg | Not) for r in registers(op)]
