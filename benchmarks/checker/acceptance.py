@@ -1,7 +1,8 @@
 """How much of what is proved does the trusted kernel accept; what do certificates and `recheck` cost?
 
     python -m benchmarks.checker.acceptance [exact corpus all] --rows FILE [--jobs 2] [--seconds 300] \
-        [--each 120] [--match TEXT] [--seed 7] [--plain]
+        [--each 120] [--match TEXT] [--seed 7 | --dearest] [--proved] [--plain]
+    python -m benchmarks.checker.acceptance all+140 --rows FILE      # all but the 140 cheapest
     python -m benchmarks.checker.acceptance --table --rows FILE
 
 ``exact`` and ``all``: every kernel of the real cache with that launch file; ``corpus``: the good files. Each
@@ -10,8 +11,9 @@ own whose processor seconds are those of the whole command. ``--plain``: `check`
 
 A group begins when all kernels of the one before have begun. In a group those come first that took least
 when `bench_real.py` measured them, or are shortest; with ``--seed`` the order is random, so that what was
-reached is a sample. After ``--seconds`` nothing new begins, and what runs is given up as not asked. FILE gets
-a line of JSON for each kernel; a kernel that has one is not asked again.
+reached is a sample, and with ``--dearest`` it is the other way round. ``--proved``: of the real kernels those
+alone that are recorded as proved with that launch file. After ``--seconds`` nothing new begins, and what runs
+is given up as not asked. FILE gets a line of JSON for each kernel; a kernel that has one is not asked again.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.checker.kernel_accepts import commit
-from tests.system.real.cache import kernels
+from tests.system.real.cache import Kernel, kernels
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDED = ROOT / "benchmarks" / "results" / "real.json"
@@ -49,13 +51,15 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Asked:
-    """A kernel to ask about. ``launch``: where it is not beside the file. ``cost``: what orders a group."""
+    """A kernel to ask about. ``launch``: where it is not beside the file. ``cost``: what orders a group.
+    ``proved``: it is recorded as proved, or good."""
 
     group: str
     label: str
     file: Path
     launch: Path | None
     cost: float
+    proved: bool
 
 
 @dataclass(frozen=True)
@@ -72,28 +76,33 @@ def of_corpus() -> list[Asked]:
     """The good files of the corpus that have certificates."""
     corpus = ROOT / "corpus"
     files = [p for p in sorted(corpus.rglob("*.good.*")) if p.suffix in (".ptx", ".syncir")]
-    return [Asked("corpus", str(p.relative_to(corpus)), p, None, p.stat().st_size) for p in files]
+    return [Asked("corpus", str(p.relative_to(corpus)), p, None, p.stat().st_size, True) for p in files]
 
 
 def of_real(scope: str) -> list[Asked]:
     """Every kernel of the real cache with a scope's launch file."""
     recorded = json.loads(RECORDED.read_text())
 
-    def cost(label: str) -> float:
-        return float(recorded.get(label, {}).get(scope, {}).get("cpu", 1e6))
+    def one(k: Kernel) -> Asked:
+        known = recorded.get(k.label, {}).get(scope, {})
+        cost = float(known.get("cpu", 1e6))
+        return Asked(scope, k.label, k.ptx, k.facts(scope), cost, known.get("verdict") == "proved")
 
-    return [Asked(scope, k.label, k.ptx, k.facts(scope), cost(k.label)) for k in kernels()]
+    return [one(k) for k in kernels()]
 
 
-def in_order(groups: Iterable[str], match: str, seed: int | None) -> list[Asked]:
-    """All that is asked about: group after group, the cheap first, or at random."""
+def in_order(groups: Iterable[str], options: argparse.Namespace) -> list[Asked]:
+    """All that is asked about: group after group, the cheap first, the dear first, or at random."""
     found: list[Asked] = []
-    for group in groups:
-        some = [x for x in (of_corpus() if group == "corpus" else of_real(group)) if match in x.label]
-        if seed is None:
-            some.sort(key=lambda x: x.cost)
-        else:
-            random.Random(f"{seed} {group}").shuffle(some)
+    for word in groups:
+        group, _, cheapest = word.partition("+")
+        some = sorted(of_corpus() if group == "corpus" else of_real(group), key=lambda x: x.cost)
+        some = some[int(cheapest or 0) :]
+        some = [x for x in some if options.match in x.label and (x.proved or not options.proved)]
+        if options.dearest:
+            some.reverse()
+        elif options.seed is not None:
+            random.Random(f"{options.seed} {group}").shuffle(some)
         found += some
     return found
 
@@ -249,21 +258,23 @@ def strange(r: Row) -> str:
 def main() -> int:
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
-    parser.add_argument("groups", nargs="*", metavar="GROUP", help=", ".join(GROUPS))
+    parser.add_argument("groups", nargs="*", metavar="GROUP[+CHEAPEST]", help=", ".join(GROUPS))
     parser.add_argument("--rows", type=Path, required=True, help="lines of JSON, added to")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=300, help="after which all ends")
     parser.add_argument("--each", type=float, default=120, help="seconds that a check may take")
     parser.add_argument("--match", default="", help="only kernels whose name contains this")
     parser.add_argument("--seed", type=int, help="a random order within each group")
+    parser.add_argument("--dearest", action="store_true", help="those that took most come first")
+    parser.add_argument("--proved", action="store_true", help="what is recorded as proved alone")
     parser.add_argument("--plain", action="store_true", help="also `check` without the kernel")
     parser.add_argument("--table", action="store_true", help="print the table of FILE, and ask nothing")
     options = parser.parse_args()
-    if wrong := set(options.groups) - set(GROUPS):
+    if wrong := {word.partition("+")[0] for word in options.groups} - set(GROUPS):
         parser.error(f"no group: {', '.join(sorted(wrong))}")
     if not options.table:
         had = {(r["group"], r["label"]) for r in load(options.rows)}
-        work = in_order(options.groups or GROUPS, options.match, options.seed)
+        work = in_order(options.groups or GROUPS, options)
         work = [x for x in work if (x.group, x.label) not in had]
         with options.rows.open("a") as file:
             for found in ask(work, options):

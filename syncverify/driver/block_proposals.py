@@ -25,6 +25,7 @@ from syncverify.frontends.ptx.launch.tensormap_boxes import InferredBoxes
 from syncverify.frontends.ptx.launch.usual_blocks import (
     Block,
     blocks_in_words,
+    blocks_of_one_row,
     few_threads,
     multiplies_by,
     narrowest_shared,
@@ -170,6 +171,11 @@ def of_few_threads(task: Task, scope: ScopeKind) -> Iterator[Tried]:
     return _within_budget(tried(task, scope, few_threads(task.kernel.function)))
 
 
+def of_one_row(task: Task, scope: ScopeKind) -> Iterator[Tried]:
+    """The same of blocks of one row, where the text reads several."""
+    return _within_budget(tried(task, scope, blocks_of_one_row(task.kernel.function)))
+
+
 def _within_budget(found: Iterable[Tried]) -> Iterator[Tried]:
     """What is found within the budget of all blocks. The time of the whole check may end here, too."""
     try:
@@ -218,6 +224,7 @@ __all__ = [
     "by_places",
     "is_a_row",
     "of_few_threads",
+    "of_one_row",
     "room",
     "tried",
     "usual",

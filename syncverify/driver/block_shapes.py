@@ -4,7 +4,8 @@
 two dimensions and so many threads. One that does not fit is not meant: the kernel leaves a shared array, or
 its rows overlap. With ``tile[16][16]``, 32 x 8 writes words of two rows twice. What the others agree in is
 the verdict, which assumes one of them. Where they do not agree, it is unknown. Where none fits, the block of
-one row is asked, too, and all have to agree.
+one row is asked, too, and all have to agree. So it is before a refutation: ``%tid.y`` may be read for the
+rank of a thread alone.
 
 Where nothing bounds a block, usual ones are asked in the same way. There are many more that a kernel may be
 launched with, so more is demanded. A block that does not fit is put aside only if it has more threads than
@@ -12,7 +13,8 @@ the largest array has elements, or no more than one that is proved, or if fewer 
 rows overlap. Else an index that is wrong by one would be proved for blocks of half the size. Those that the
 budget does not reach are asked by places alone. A refutation rests on a race of the same two lines in all of
 them. Where that is one statement, which writes a place twice, blocks of few threads are asked, too: if the
-largest in which none does is proved, it may be meant.
+largest in which none does is proved, it may be meant. So may a block of one row that is proved, unless the
+text asks how many rows there are.
 
 See docs/decisions/block-size-from-a-bound.md.
 """
@@ -32,6 +34,7 @@ from syncverify.driver.block_proposals import (
     by_places,
     is_a_row,
     of_few_threads,
+    of_one_row,
     room,
     tried,
     usual,
@@ -43,8 +46,10 @@ from syncverify.driver.ptx_check import Task, reports_of
 from syncverify.frontends.ptx.analysis.strided_stores import as_large_as_stores_allow
 from syncverify.frontends.ptx.launch.usual_blocks import (
     asks_extents,
+    asks_for_rows,
     blocks_in_words,
     blocks_of,
+    blocks_of_one_row,
     most_counted,
     names_fewer_lanes,
     reads_thread_numbers,
@@ -69,14 +74,25 @@ def reports_of_shapes(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
         yield from _of_usual_blocks(task, scope)
         return
     found: list[Tried] = []
-    for t in tried(task, scope, blocks_of(threads)):
-        if len(t.block) == 1 and any(map(_fits, found)):
-            break
+    for t in tried(task, scope, _shapes(task, threads, found)):
         found.append(t)
         meant = list(filter(_fits, found))
         if meant and (meant[-1].report.verdict is Verdict.UNKNOWN or len(_verdicts(meant)) > 1):
             break  # no other block makes them agree
-    yield _agreed(list(filter(_fits, found)) or found, threads)
+    of_rows = list(filter(_fits, found))
+    row = found[-1] if len(found[-1].block) == 1 and found[-1].report.verdict is Verdict.PROVED else None
+    yield _agreed([*of_rows, row] if of_rows and row is not None else of_rows or found, threads)
+
+
+def _shapes(task: Task, threads: int, found: Sequence[Tried]) -> Iterator[tuple[int, ...]]:
+    """The blocks of so many threads that are asked in turn, by what was found of those before. The one of
+    a row comes last: where no other fits, or all that do are refuted and the text asks for no rows."""
+    for block in blocks_of(threads):
+        said = _verdicts(list(filter(_fits, found)))
+        alone = len(block) == 1 and bool(said)
+        if alone and (said != {Verdict.REFUTED} or asks_for_rows(task.kernel.function)):
+            return
+        yield block
 
 
 def _of_usual_blocks(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
@@ -102,11 +118,11 @@ def _of_usual_blocks(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
         yield _with_blocks(meant)
         return
     if apart and _one_race(task, meant):
-        fewer = _of_fewer_threads(task, scope, meant)
-        if fewer is None or fewer.report.verdict is not Verdict.PROVED:
+        others = _meant_otherwise(task, scope, meant)
+        if others is None:
             yield _with_blocks(meant)
             return
-        found.append(fewer)
+        found += others
     filling = next((t for t in meant if _decides(task, t, found)), None)
     if filling is not None:
         why = "it fills an array, and the kernel asks for no number of threads"
@@ -119,6 +135,20 @@ def _of_one_reason(task: Task, last: KernelReport, found: Sequence[Tried]) -> Ke
     """The undecided report, with the reason that usual blocks have in common, or with a note on them."""
     said = with_one_reason(last, found) if len(found) >= _SEVERAL else last
     return with_note(task, last, found) if said is last else said
+
+
+def _meant_otherwise(task: Task, scope: ScopeKind, meant: Sequence[Tried]) -> list[Tried] | None:
+    """What makes a race in all of these blocks no refutation: another that is proved, if one is. None of few
+    threads or of one row is: None. Where the budget ends before all were asked, nothing was found."""
+    fewer = _of_fewer_threads(task, scope, meant)
+    if fewer is not None and fewer.report.verdict is Verdict.PROVED:
+        return [fewer]
+    asked = 0
+    for row in of_one_row(task, scope):
+        asked += 1
+        if row.report.verdict is Verdict.PROVED:
+            return [row]
+    return None if asked == len(blocks_of_one_row(task.kernel.function)) else []
 
 
 def _of_fewer_threads(task: Task, scope: ScopeKind, meant: Sequence[Tried]) -> Tried | None:

@@ -65,15 +65,15 @@ def of_common_places(facts: PtxFacts, program: Program) -> list[str]:
 
     def of_two(k: int, access: Access, stored: Collection[str]) -> Shared:
         """Whether threads of two blocks do, where their numbers say so."""
-        if not several or k in last or not of_cluster.read_at(k, stored):
+        if not several or k in last:
             return Shared.NO
-        return places.shared_by_blocks(k, access, stored)
+        found = places.shared_by_blocks(k, access, stored)  # cheaper than what values vary with
+        return found if found is Shared.NO or of_cluster.read_at(k, stored) else Shared.NO
 
     def of_one(k: int, access: Access, stored: Collection[str]) -> Shared:
         """Whether two threads of one block do."""
-        if not of_cluster.read_at(k, stored) & THREADS:
-            return Shared.NO
-        return places.shared_by_threads(k, access, stored)
+        found = places.shared_by_threads(k, access, stored)
+        return found if found is Shared.NO or of_cluster.read_at(k, stored) & THREADS else Shared.NO
 
     several, last, said = facts.grid != (1, 1, 1), by_the_last(program), set[int]()
     places = Places(facts, program, facts.block)

@@ -201,6 +201,55 @@ def test_a_block_of_few_threads_may_be_meant(wait: str, verdict: str) -> None:
     assert note == (verdict == "unknown")
 
 
+#: Words at the ranks of threads; each reads a word that a thread ``STEP`` bytes from it wrote in a block of
+#: one row. ``ROWS`` asks how many rows there are.
+RANKS = """
+    .shared .align 16 .b8 s[4096];
+    ld.param.u64 %rd1, [k_out];
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, %tid.y;
+    mov.u32 %r3, %ntid.x;
+    mad.lo.s32 %r4, %r2, %r3, %r1;
+    shl.b32 %r5, %r4, 2;
+    mov.u32 %r6, s;
+    add.u32 %r7, %r6, %r5;
+    st.shared.u32 [%r7], %r4;
+    WAIT
+    shl.b32 %r8, %r1, 2;
+    xor.b32 %r8, %r8, STEP;
+    ROWS
+    add.u32 %r9, %r6, %r8;
+    ld.shared.u32 %r10, [%r9];
+    st.global.u32 [%rd1], %r10;
+    ret;
+"""
+ROWS = "mov.u32 %r11, %ntid.y; setp.gt.u32 %p1, %r11, 1; selp.b32 %r8, 0, %r8, %p1;"
+
+
+@pytest.mark.parametrize(
+    ("wait", "step", "rows", "said"),
+    [
+        ("bar.warp.sync -1;", 4, "", Verdict.UNKNOWN),  # right where a block has one row
+        ("", 4, "", Verdict.REFUTED),
+        ("bar.warp.sync -1;", 128, "", Verdict.REFUTED),  # of another warp, in one row, too
+        ("bar.warp.sync -1;", 4, ROWS, Verdict.REFUTED),
+    ],
+)
+def test_a_block_of_one_row_may_be_meant(wait: str, step: int, rows: str, said: Verdict) -> None:
+    body = RANKS.replace("WAIT", wait).replace("STEP", str(step)).replace("ROWS", rows)
+    (found,) = check(module_text(body, ".param .u64 k_out"), advice=False)
+    assert found.verdict is said
+    note = any("with block = [256, 1] the kernel is proved" in d.message for d in found.diagnostics)
+    assert note == (said is Verdict.UNKNOWN)
+
+
+def test_blocks_of_one_row_that_are_not_asked_refute_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(block_shapes, "of_one_row", lambda *_: iter(()))
+    body = RANKS.replace("WAIT", "").replace("STEP", "4").replace("ROWS", "")
+    (found,) = check(module_text(body, ".param .u64 k_out"), advice=False)
+    assert found.verdict is Verdict.UNKNOWN
+
+
 @pytest.mark.parametrize(
     ("places", "said"),
     [

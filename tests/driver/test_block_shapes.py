@@ -66,6 +66,22 @@ def test_where_no_shape_fits_all_have_to_agree() -> None:
     assert report("", 128, row=0).verdict == "refuted"
 
 
+def test_a_row_that_is_proved_may_be_meant() -> None:
+    # words of a place in its row: a warp's own where the block has one row, and in no other block
+    def of_ranks(wait: str) -> KernelReport:
+        body = TILE.replace("shl.b32 %r3, %r2, ROW;", "shl.b32 %r3, %r2, 9;").replace("BYTES", "32768")
+        body = body.replace("xor.b32 %r8, %r5, STEP;", "xor.b32 %r8, %r4, 4;").replace("WAIT", wait)
+        text = module_text(body, ".param .u64 k_out")
+        bound = "(.param .u64 k_out)\n.maxntid 128, 1, 1"
+        (found,) = check(text.replace("(.param .u64 k_out)", bound), advice=False)
+        return found
+
+    right = of_ranks("bar.warp.sync -1;")
+    assert right.verdict == "unknown"
+    assert "[128] (proved)" in str(right.reason)
+    assert of_ranks("").verdict == "refuted"
+
+
 @pytest.mark.parametrize("directive", [".reqntid 16, 16, 1", ".maxntid 16, 16, 1"])
 def test_a_shape_that_the_text_gives_is_the_only_one(directive: str) -> None:
     found = report("bar.sync 0;", 256, directive=directive)

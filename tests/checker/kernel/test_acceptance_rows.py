@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import time
 from pathlib import Path
@@ -29,7 +30,7 @@ BAD = """kernel bad {
 def test_a_kernel_is_asked_and_its_certificate_followed(tmp_path: Path, text: str, verdict: str) -> None:
     file = tmp_path / "k.syncir"
     file.write_text(text)
-    found = row(Asked("corpus", "k", file, None, 1.0), time.time() + 100, 100, plain=False)
+    found = row(Asked("corpus", "k", file, None, 1.0, True), time.time() + 100, 100, plain=False)
     assert found is not None and found["verdict"] == verdict and found["check"] > 0
     if verdict == "proved":
         assert (found["accepted"], found["status"]) == ("kernel", 0)
@@ -39,7 +40,9 @@ def test_a_kernel_is_asked_and_its_certificate_followed(tmp_path: Path, text: st
 
 
 def test_nothing_begins_once_the_time_is_over(tmp_path: Path) -> None:
-    assert row(Asked("corpus", "k", tmp_path / "none", None, 1.0), time.time() - 1, 9, plain=False) is None
+    assert (
+        row(Asked("corpus", "k", tmp_path / "none", None, 1.0, True), time.time() - 1, 9, plain=False) is None
+    )
 
 
 def test_what_is_given_up_is_a_limit() -> None:
@@ -47,11 +50,28 @@ def test_what_is_given_up_is_a_limit() -> None:
     assert said(acceptance.Ended(2, 1.0, "", "error: no such file\n"))["why"] == "error: no such file"
 
 
+def ordered(*groups: str, **more: object) -> list[Asked]:
+    """What is asked about, with some options."""
+    given = {"match": "", "seed": None, "dearest": False, "proved": False, **more}
+    return in_order(groups, argparse.Namespace(**given))
+
+
 def test_the_cheap_come_first_or_a_seed_decides() -> None:
-    some = in_order(["corpus"], "", None)
+    some = ordered("corpus")
     assert [x.cost for x in some] == sorted(x.cost for x in some) and len(some) > 200
-    drawn = in_order(["corpus"], "", 7)
-    assert drawn != some and drawn == in_order(["corpus"], "", 7) and set(drawn) == set(some)
+    drawn = ordered("corpus", seed=7)
+    assert drawn != some and drawn == ordered("corpus", seed=7) and set(drawn) == set(some)
+
+
+def test_the_dearest_come_first_without_the_cheapest() -> None:
+    some = ordered("corpus")
+    assert ordered("corpus+150", dearest=True) == some[:149:-1]
+
+
+def test_kernels_that_are_not_recorded_as_proved_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = (Asked("all", x, Path(x), None, 1.0, x == "one") for x in ("one", "other"))
+    monkeypatch.setattr(acceptance, "of_real", lambda _: [one, other])
+    assert ordered("all", proved=True) == [one] and ordered("all") == [one, other]
 
 
 def test_the_table_counts_and_says_what_is_not_as_asked(tmp_path: Path) -> None:

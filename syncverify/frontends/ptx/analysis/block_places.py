@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from functools import cached_property
+from functools import cache, cached_property, lru_cache
 from typing import Any
 from zlib import crc32
 
@@ -128,9 +128,9 @@ class BlockPlaces:
             specials = numbers_of_threads(np.tile(each, len(blocks) // len(each)), block)
             specials |= _of_blocks(blocks, part, extents, cluster or (1, 1, 1))
             count = _DRAWS if loaded.is_input is None else _DRAWS_OF_INPUTS
-            draws = [_Values(flow, specials, seed, loaded) for seed in range(count)]
             threads_of = np.tile(each, len(blocks) // len(each))
-            self._samples.append(_Sample(flow, blocks, threads_of, draws))
+            values = _Values(flow, len(blocks), specials, count, loaded)
+            self._samples.append(_Sample(flow, blocks, threads_of, values))
 
     def shared(self, k: int, access: Access, stored: Iterable[str]) -> Shared:
         """Whether two blocks store values of their own to one byte by instruction ``k``, which is a store."""
@@ -180,15 +180,12 @@ class _Turn:
     """The values of registers in each draw, in one turn of a loop around a store, or in the first of all.
     ``before``: those in the turn before it."""
 
-    draws: Sequence[_Values]
-    before: Sequence[_Values] = ()
-    _known: dict[int, list[Numbers] | None] = field(default_factory=dict)
+    values: _Values
+    before: _Values | None = None
 
     def known(self, v: int) -> list[Numbers] | None:
         """What a version of a register holds in each draw; None where it has no number."""
-        if v not in self._known:
-            self._known[v] = _all([values.of_version(v) for values in self.draws])
-        return self._known[v]
+        return self.values.by_draw(self.values.of_version(v))
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,10 +206,10 @@ class _Stored:
 class _Sample:
     """The same for some blocks and some threads of each."""
 
-    def __init__(self, flow: Flow, blocks: Numbers, threads: Numbers, draws: Sequence[_Values]) -> None:
+    def __init__(self, flow: Flow, blocks: Numbers, threads: Numbers, values: _Values) -> None:
         """``blocks``: the number of each thread's block; ``threads``: its own there."""
-        self.flow, self.blocks, self.threads, self.draws = flow, blocks, threads, draws
-        each = [x for axis in _AXES if (x := draws[0].special(f"%clusterid.{axis}")) is not None]
+        self.flow, self.blocks, self.threads, self.values = flow, blocks, threads, values
+        each = [x for axis in _AXES if (x := values.special(f"%clusterid.{axis}")) is not None]
         self.clusters = sum(
             (x << np.uint64(_BITS_OF_AN_AXIS * n) for n, x in enumerate(each)), np.zeros_like(blocks)
         )
@@ -221,6 +218,7 @@ class _Sample:
             h: loop for loop in flow.loops for h in loop if all(flow.dominates(h, b) for b in loop)
         }
         self._kept: dict[frozenset[int], list[_Turn]] = {}
+        self._conditions = cache(lambda k: list(conditions(flow, self._controllers, k)))
 
     def shared(
         self,
@@ -254,11 +252,12 @@ class _Sample:
     def rows(self, k: int, access: Access) -> StoreRows | None:
         """What threads store by one instruction; None where a place has no number."""
         turns, certain, elected = 0, True, False
-        places: list[list[Numbers]] = [[] for _ in self.draws]
-        words: list[list[list[Numbers]] | None] = [[[] for _ in self.draws] for _ in access.elements]
+        draws = range(self.values.draws)
+        places: list[list[Numbers]] = [[] for _ in draws]
+        words: list[list[list[Numbers]] | None] = [[[] for _ in draws] for _ in access.elements]
         kept = list[NDArray[np.bool_]]()
         for turn in self._turns(k):
-            at = _all([values.address(access.address, k) for values in turn.draws])
+            at = turn.values.address(access.address, k)
             if at is None:
                 return None
             stores, sure, own = self._stores(k, turn)
@@ -266,7 +265,7 @@ class _Sample:
             for column, x in zip(places, at, strict=True):
                 column.append(x[stores])
             for n, element in enumerate(access.elements):
-                number = _all([values.word(element, k) for values in turn.draws])
+                number = turn.values.by_draw(turn.values.word(element, k))
                 column_of = words[n]
                 if number is None or column_of is None:
                     words[n] = None
@@ -289,7 +288,7 @@ class _Sample:
     def touched(self, k: int, access: Access) -> Touched | None:
         """What threads touch for certain in the first turn of loops; None where that is open."""
         turn = next(self._turns(k))
-        places = _all([values.address(access.address, k) for values in turn.draws])
+        places = turn.values.address(access.address, k)
         who, bounds = self._who(k, turn)
         if places is None or who is None or bounds:
             return None
@@ -303,7 +302,7 @@ class _Sample:
         who, bounds = self._who(k, turn)
         if who is None:
             return None
-        found = DataPlaces(self.flow, turn.draws, is_input, bounds).of_place(access.address, k)
+        found = DataPlaces(self.flow, turn.values, is_input, bounds).of_place(access.address, k)
         if found is None:
             return None
         word = None if found.word is None else [x[who] for x in found.word]
@@ -313,22 +312,22 @@ class _Sample:
         """The threads that come to an instruction, if versions are in ranges; None where that is open."""
         who, bounds = np.ones(len(self.blocks), dtype=bool), dict[int, tuple[int, int]]()
         here = self.flow.block_of[k]
-        for at, wanted in conditions(self.flow, self._controllers, k):
+        for at, wanted in self._conditions(k):
             guard, block = self.flow.body[at].guard, self.flow.block_of[at]
             if guard is None or (block != here and self.flow.dominates(here, block)):
                 continue  # what lies behind it decides about later turns
             v = self.flow.versions.read(guard.name, at)
-            known, writer = turn.known(v), self.flow.versions.writer[v]
+            known, writer = turn.values.of_version(v), self.flow.versions.writer[v]
             if not self.flow.dominates(block, here):
                 return None, bounds
             if known is not None:
-                for x in known if wanted is not None else ():
-                    who &= (x & np.uint64(1)).astype(bool) == (wanted != self.flow.body[at].negated)
+                if wanted is not None:
+                    who &= _holds(known, wanted=wanted != self.flow.body[at].negated)
                 continue
             if wanted is None or writer < 0:
                 return None, bounds
             holds = wanted != self.flow.body[at].negated
-            bound = compared(self.flow, turn.draws, writer, holds=holds)
+            bound = compared(self.flow, turn.values, writer, holds=holds)
             if bound is None:
                 return None, bounds
             low, high = bounds.get(bound[0], bound[1])
@@ -340,14 +339,14 @@ class _Sample:
         here = self.flow.block_of[k]
         heads = frozenset(h for h, loop in self._heads.items() if here in loop)
         if heads not in self._kept:
-            first = [x.turned(heads) for x in self.draws] if heads else self.draws
+            first = self.values.turned(heads) if heads else self.values
             self._kept[heads] = [_Turn(first)]
         kept = self._kept[heads]
         for n in range(1 + (_TURNS - 1) * len(heads)):
             if n == len(kept):
-                before = kept[0 if (n - 1) % (_TURNS - 1) == 0 else -1].draws
+                before = kept[0 if (n - 1) % (_TURNS - 1) == 0 else -1].values
                 h = sorted(heads)[(n - 1) // (_TURNS - 1)]
-                kept.append(_Turn([x.turned(heads, h, x) for x in before], before))
+                kept.append(_Turn(before.turned(heads, h, before), before))
             yield kept[n]
 
     def _stored(
@@ -355,7 +354,7 @@ class _Sample:
     ) -> _Stored | None:
         """What threads store in a turn; None where places have no number. ``read``: the versions that are
         stored, of whose bytes a store takes the low ones."""
-        places = _all([values.address(access.address, k) for values in turn.draws])
+        places = turn.values.address(access.address, k)
         stores, certain, elected = self._stores(k, turn)
         if places is None:
             return None
@@ -393,7 +392,7 @@ class _Sample:
                 return None
             for x in i.operands:
                 if isinstance(x, Special):
-                    number = self.draws[0].special(x.name)
+                    number = self.values.special(x.name)
                     if number is None:
                         return None
                     found.append(number)
@@ -405,23 +404,28 @@ class _Sample:
         """Where an instruction may be executed; whether it is for certain; and whether an atomic or the like
         says which block does. What does not lie on each way there decides in the turn before."""
         found, certain, elected = np.ones(len(self.blocks), dtype=bool), True, False
-        for at, wanted in conditions(self.flow, self._controllers, k):
+        for at, wanted in self._conditions(k):
             i = self.flow.body[at]
             guard = i.guard
             if guard is None:
                 continue
             v = self.flow.versions.read(guard.name, at)
             ahead = self.flow.dominates(self.flow.block_of[at], self.flow.block_of[k])
-            draws = turn.draws if ahead else turn.before
-            known = _Turn(draws).known(v) if draws else None
+            values = turn.values if ahead else turn.before
+            known = None if values is None else values.of_version(v)
             certain = certain and ahead and known is not None
             if known is None:
                 elected = elected or self._made_of([v], turn) is None
                 continue
             if wanted is not None:
-                for x in known:
-                    found &= (x & np.uint64(1)).astype(bool) == (wanted != i.negated)
+                found &= _holds(known, wanted=wanted != i.negated)
         return found, certain, elected
+
+
+def _holds(bits: Numbers, *, wanted: bool) -> NDArray[np.bool_]:
+    """The threads in which a predicate has one value in every draw."""
+    found: NDArray[np.bool_] = ((bits & np.uint64(1)).astype(bool) == wanted).all(axis=0)
+    return found
 
 
 def _of_threads(x: _Stored) -> _Stored:
@@ -474,11 +478,6 @@ def _columns(found: Sequence[Sequence[Numbers] | None]) -> list[Numbers] | None:
     return [np.concatenate(x) for x in zip(*known, strict=True)]
 
 
-def _all(found: Sequence[Numbers | None]) -> list[Numbers] | None:
-    known = [x for x in found if x is not None]
-    return known if len(known) == len(found) else None
-
-
 def conditions(
     flow: Flow, controllers: Sequence[Collection[int]], k: int
 ) -> Iterator[tuple[int, bool | None]]:
@@ -522,17 +521,20 @@ def _common(i: Instr) -> bool:
 
 
 class _Values(RegisterValues):
-    """The values of registers in one draw."""
+    """The values of registers in some draws: a row for each. What is the same in all is one row, and what is
+    the same in all threads one column."""
 
-    def __init__(self, flow: Flow, specials: Mapping[str, Numbers], seed: int, loaded: Loaded) -> None:
-        super().__init__(flow, len(specials["%tid.x"]), specials)
-        self.seed, self.loaded = seed, loaded
+    def __init__(
+        self, flow: Flow, threads: int, specials: Mapping[str, Numbers], draws: int, loaded: Loaded
+    ) -> None:
+        super().__init__(flow, threads, {name: np.atleast_2d(x) for name, x in specials.items()})
+        self.draws, self.loaded = draws, loaded
         self.heads, self.head = frozenset[int](), -1
         self.before: _Values | None = None
 
     def turned(self, heads: frozenset[int], head: int = -1, before: _Values | None = None) -> _Values:
         """The same in the first turn of loops with some heads; of one of them behind the turn ``before``."""
-        found = _Values(self.flow, self._specials, self.seed, self.loaded)
+        found = _Values(self.flow, self.threads, self._specials, self.draws, self.loaded)
         found.heads, found.head, found.before = heads, head, before
         return found
 
@@ -553,20 +555,33 @@ class _Values(RegisterValues):
         """What an instruction makes."""
         return self._made(i, k, self._known)
 
+    def all(self, number: int) -> Numbers:
+        """One number in every draw and thread."""
+        return np.full((1, 1), number & (1 << 64) - 1, dtype=np.uint64)
+
+    def by_draw(self, found: Numbers | None) -> list[Numbers] | None:
+        """A number for each thread, by draw."""
+        return None if found is None else list(np.broadcast_to(found, (self.draws, self.threads)))
+
+    def numbers(self, op: Operand, k: int) -> list[Numbers] | None:
+        """The same of what an instruction reads; None where it has no number."""
+        return self.by_draw(self.read(op, k))
+
     def special(self, name: str) -> Numbers | None:
-        """What a special register holds."""
-        return self._specials.get(name)
+        """What a special register holds, by thread."""
+        found = self._specials.get(name)
+        return None if found is None else found[0]
 
     @cached_property
     def of_places(self) -> _Values:
         """The values that place accesses."""
         return self if self.loaded.is_input is None else _OfInputs(self, self._specials, self.loaded.is_input)
 
-    def address(self, place: Mem, k: int) -> Numbers | None:
-        """The address of an access."""
+    def address(self, place: Mem, k: int) -> list[Numbers] | None:
+        """The address of an access, by draw."""
         values = self.of_places
         base = self._sym(place.base) if isinstance(place.base, Sym) else values.read(place.base, k)
-        return None if base is None else base + np.uint64(place.offset & (1 << 64) - 1)
+        return None if base is None else self.by_draw(base + np.uint64(place.offset & (1 << 64) - 1))
 
     def word(self, op: Operand, k: int) -> Numbers | None:
         """The bits that an operand of a store holds."""
@@ -599,7 +614,8 @@ class _Values(RegisterValues):
         return whole.astype(np.float64).view(np.uint64) if i.mods[1] == "f64" else None
 
     def _sym(self, place: Sym) -> Numbers:
-        return self.all(self._drawn(place.name, 0, *_POINTERS) // _ALIGNED * _ALIGNED + place.offset)
+        start = self._drawn(place.name, 0, *_POINTERS) // _ALIGNED * _ALIGNED
+        return start + np.uint64(place.offset & (1 << 64) - 1)
 
     def _parameter(self, i: Instr) -> Numbers | None:
         into, place = i.operands[:2]
@@ -611,15 +627,20 @@ class _Values(RegisterValues):
         number = self.loaded.given(place.base.name, at, size)
         if number is None and size < (4 if self.loaded.sizes else 8):
             return None
-        if number is None:
-            pointer = size == 8
-            number = self._drawn(place.base.name, at, *(_POINTERS if pointer else _WORDS))
-            number = number // _ALIGNED * _ALIGNED if pointer else number
-        return self.all(number)
+        if number is not None:
+            return self.all(number)
+        drawn = self._drawn(place.base.name, at, *(_POINTERS if size == 8 else _WORDS))
+        return drawn // _ALIGNED * _ALIGNED if size == 8 else drawn
 
-    def _drawn(self, name: str, at: int, low: int, high: int) -> int:
-        seed = crc32(f"{name}+{at}".encode()), self.seed
-        return int(np.random.default_rng(seed).integers(low, high))
+    def _drawn(self, name: str, at: int, low: int, high: int) -> Numbers:
+        found = [_drawn(name, at, low, high, seed) for seed in range(self.draws)]
+        return np.array(found, dtype=np.uint64)[:, None]
+
+
+@lru_cache(maxsize=1 << 16)
+def _drawn(name: str, at: int, low: int, high: int, seed: int) -> int:
+    """The number of a place of a parameter in a draw."""
+    return int(np.random.default_rng((crc32(f"{name}+{at}".encode()), seed)).integers(low, high))
 
 
 class _OfInputs(_Values):
@@ -628,7 +649,7 @@ class _OfInputs(_Values):
     def __init__(
         self, plain: _Values, specials: Mapping[str, Numbers], is_input: Callable[[int], bool]
     ) -> None:
-        super().__init__(plain.flow, specials, plain.seed, plain.loaded)
+        super().__init__(plain.flow, plain.threads, specials, plain.draws, plain.loaded)
         self.plain, self.is_input = plain, is_input
         self.heads, self.head = plain.heads, plain.head
         self.before = None if plain.before is None else plain.before.of_places
@@ -652,19 +673,21 @@ class _OfInputs(_Values):
         base = self._sym(place.base) if isinstance(place.base, Sym) else self._operand(place.base, k, known)
         if base is None or (kind(type_) == "s" and held != bits):
             return None
-        number = _mixed(base + np.uint64(place.offset & (1 << 64) - 1), self.seed)
+        number = _mixed(base + np.uint64(place.offset & (1 << 64) - 1), self.draws)
         if bits < 64:
             return cut(number, bits)
         low, high = _POINTERS
         return (number % np.uint64(high - low) + np.uint64(low)) & np.uint64((1 << 64) - 16)
 
 
-def _mixed(at: Numbers, seed: int) -> Numbers:
-    """Numbers of addresses that look drawn: SplitMix64."""
-    x = at + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 & (1 << 64) - 1)
+def _mixed(at: Numbers, draws: int) -> Numbers:
+    """Numbers of addresses that look drawn, a row for each draw: SplitMix64."""
+    step = np.uint64(0x9E3779B97F4A7C15)
+    x = at + np.arange(1, draws + 1, dtype=np.uint64)[:, None] * step
     x = (x ^ x >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ x >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-    return x ^ x >> np.uint64(31)
+    found: Numbers = x ^ x >> np.uint64(31)
+    return found
 
 
 def _some(extents: Sequence[int]) -> list[int]:
@@ -725,7 +748,9 @@ def _divided(*, rest: bool) -> Callable[[Instr, list[Any]], Numbers | None]:
         if kind(type_) not in ("u", "s"):
             return None
         a, b = (as_type(x, type_) for x in args)
-        minus = [np.zeros(len(x), dtype=bool) if kind(type_) == "u" else x.view(np.int64) < 0 for x in (a, b)]
+        minus = [
+            np.zeros(x.shape, dtype=bool) if kind(type_) == "u" else x.view(np.int64) < 0 for x in (a, b)
+        ]
         a, b = (np.where(m, np.uint64(0) - x, x) for m, x in zip(minus, (a, b), strict=True))
         by = np.where(b == 0, np.uint64(1), b)
         found = a % by if rest else a // by
@@ -766,11 +791,11 @@ def _logic(i: Instr, args: list[Any]) -> Numbers | None:
     """``lop3.b32``: the bit that a table has for three bits."""
     if len(args) != 4 or len(i.operands) != 5 or not isinstance(i.operands[4], Imm):
         return None
-    table, found = i.operands[4].value, np.zeros_like(args[0])
+    table, found = i.operands[4].value, np.zeros((1, 1), dtype=np.uint64)
     for n in range(8):
         if table >> n & 1:
             a, b, c = (x if n >> 2 - at & 1 else ~x for at, x in enumerate(args[:3]))
-            found |= a & b & c
+            found = found | a & b & c
     return cut(found, 32)
 
 

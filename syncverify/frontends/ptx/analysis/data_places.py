@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syncverify.frontends.ptx.analysis.remainders import remainder_by
-from syncverify.frontends.ptx.analysis.thread_values import Numbers, RegisterValues
+from syncverify.frontends.ptx.analysis.thread_values import Numbers
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Instr, Mem, Operand, Reg
 from syncverify.frontends.ptx.syntax.types import kind, width
@@ -60,19 +61,30 @@ class Reach:
         return replace(self, low=first, high=last, bounded=self.bounded or high < _WORD // 2 - 1)
 
 
+class DrawnNumbers(Protocol):
+    """Numbers of registers in some threads, by draw."""
+
+    @property
+    def threads(self) -> int: ...
+    @property
+    def draws(self) -> int: ...
+    def numbers(self, op: Operand, k: int) -> list[Numbers] | None:
+        """What an instruction reads; None where it has no number."""
+
+
 class DataPlaces:
-    """Intervals of versions of registers in one turn of the loops around. ``draws``: numbers of registers.
+    """Intervals of versions of registers in one turn of the loops around. ``values``: numbers of registers.
     ``is_input``: whether a load brings what the kernel does not write. ``bounds``: by version, what it is
     compared with."""
 
     def __init__(
         self,
         flow: Flow,
-        draws: Sequence[RegisterValues],
+        values: DrawnNumbers,
         is_input: Callable[[int], bool],
         bounds: Mapping[int, tuple[int, int]],
     ) -> None:
-        self.flow, self.draws, self.is_input, self.bounds = flow, draws, is_input, bounds
+        self.flow, self.values, self.is_input, self.bounds = flow, values, is_input, bounds
         self.seen = set[int]()
 
     def of_place(self, place: Mem, k: int) -> Reach | None:
@@ -107,7 +119,7 @@ class DataPlaces:
         if rest is not None:
             of = self._version(rest.of)
             return None if of is None else _below(of, rest.divisor)
-        numbers = [self._numbers(op, k) for op in i.operands[1:]]
+        numbers = [self.values.numbers(op, k) for op in i.operands[1:]]
         data = [n for n, x in enumerate(numbers) if x is None]
         if i.op == "selp":
             return self._chosen(i, k, data)
@@ -120,11 +132,6 @@ class DataPlaces:
             return None
         return rule(i, found, n, [x for x in numbers if x is not None])
 
-    def _numbers(self, op: Operand, k: int) -> list[Numbers] | None:
-        found = [x.read(op, k) for x in self.draws]
-        known = [x for x in found if x is not None]
-        return known if len(known) == len(found) else None
-
     def _loaded(self, i: Instr, k: int) -> Reach | None:
         type_ = i.mods[-1]
         signed = kind(type_) == "s" and width(type_) not in (32, 64)
@@ -135,8 +142,8 @@ class DataPlaces:
             held = self.flow.function.registers.get(into.name, "") if isinstance(into, Reg) else ""
             if not held or width(held) != width(type_):
                 return None
-        zero = [x.all(0) for x in self.draws]
-        word = self._numbers(i.operands[1].base, k) if isinstance(i.operands[1], Mem) else None
+        zero = [np.zeros(self.values.threads, dtype=np.uint64)] * self.values.draws
+        word = self.values.numbers(i.operands[1].base, k) if isinstance(i.operands[1], Mem) else None
         if word is not None and isinstance(i.operands[1], Mem):
             word = [x + np.uint64(i.operands[1].offset & _LONG - 1) for x in word]
         return Reach(zero, 0, (1 << width(type_)) - 1, 1, bounded=width(type_) < 32, word=word)
@@ -149,7 +156,7 @@ class DataPlaces:
             return None
         at = self.flow.versions.writer[self.flow.versions.read(p.name, k)]
         taken = i.operands[1 + sides[0]]
-        bound = None if at < 0 else compared(self.flow, self.draws, at, holds=sides[0] == 0)
+        bound = None if at < 0 else compared(self.flow, self.values, at, holds=sides[0] == 0)
         v = self.flow.versions.read(taken.name, k) if isinstance(taken, Reg) else -1
         if bound is None or bound[0] != v:
             return None
@@ -157,15 +164,13 @@ class DataPlaces:
         return None if found is None else found.within(*bound[1])
 
 
-def compared(
-    flow: Flow, draws: Sequence[RegisterValues], k: int, *, holds: bool
-) -> tuple[int, tuple[int, int]] | None:
+def compared(flow: Flow, values: DrawnNumbers, k: int, *, holds: bool) -> tuple[int, tuple[int, int]] | None:
     """The version that a ``setp`` compares with one number, and a range in which the answer is ``holds``."""
     i = flow.body[k]
     if i.op != "setp" or i.guard is not None or len(i.mods) != 2 or width(i.mods[1]) not in (32, 64):
         return None
     x, y = i.operands[1:3]
-    n = _one([z.read(y, k) for z in draws])
+    n = _one(values.numbers(y, k))
     if not isinstance(x, Reg) or n is None or kind(i.mods[1]) not in ("u", "s", "b"):
         return None
     bits = width(i.mods[1]) - (kind(i.mods[1]) == "s")
@@ -186,13 +191,12 @@ def compared(
 _OTHERS = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "lo": "hs", "hs": "lo", "ls": "hi", "hi": "ls"}
 
 
-def _one(found: Sequence[Numbers | None]) -> int | None:
+def _one(found: Sequence[Numbers] | None) -> int | None:
     """The number that all threads hold in all draws."""
-    known = [x for x in found if x is not None and len(x)]
-    if len(known) < len(found) or not known:
+    if not found or not all(len(x) for x in found):
         return None
-    first = int(known[0][0])
-    return first if all((x == known[0][0]).all() for x in known) else None
+    first = found[0][0]
+    return int(first) if all((x == first).all() for x in found) else None
 
 
 _Others = list[list[Numbers]]

@@ -26,12 +26,15 @@ _FEW: dict[int, tuple[Block, ...]] = {
     2: ((16, 2), (8, 4), (4, 4), (2, 2)),
     3: ((4, 4, 4), (4, 4, 2), (2, 2, 2)),
 }
+#: Lengths of blocks of one row, for a text that reads ``%tid.y`` too: whole warps, and more than one.
+_ROWS = (256, 128, 64)
 #: What lanes do together that a mask, the last operand, names.
 _MASKED = frozenset({"shfl", "vote", "match", "redux", "bar"})
 _ALL_LANES = 0xFFFFFFFF
 _BARRIERS = frozenset({"bar", "barrier"})
 #: The least threads of a row: blocks of narrower ones are not launched.
 _LEAST_ROW = 4
+_PRODUCTS = frozenset({"mul", "mad"})
 #: What adds numbers of a thread up that are compared with 0.
 _SUMS = frozenset({"or", "add", "sub", "neg"})
 
@@ -89,6 +92,27 @@ def usual_blocks(function: Function) -> tuple[Block, ...]:
 def few_threads(function: Function) -> tuple[Block, ...]:
     """Blocks of few threads, for a kernel that goes wrong with the usual ones."""
     return _FEW[dimensions(function)]
+
+
+def blocks_of_one_row(function: Function) -> tuple[Block, ...]:
+    """Blocks of one row for a kernel that reads ``%tid.y``, perhaps for the ranks of threads alone; none
+    where it reads no row, or asks how many there are."""
+    more = dimensions(function) - 1
+    if not more or asks_for_rows(function):
+        return ()
+    return tuple((n, *[1] * more) for n in _ROWS)
+
+
+def asks_for_rows(function: Function) -> bool:
+    """Whether a kernel asks how many rows a block has, as a loop over them does; a rank or an index that
+    multiplies by the number does not."""
+    rows = _Named(("%ntid.y", "%ntid.z"))
+    for i in function.body:
+        if i.op == "mov":
+            rows.follow(i)
+        elif i.op not in _PRODUCTS and any(map(rows.holds, i.operands)):
+            return True
+    return False
 
 
 def blocks_of(threads: int) -> tuple[Block, ...]:
@@ -161,7 +185,9 @@ class _Named:
 __all__ = [
     "Block",
     "asks_extents",
+    "asks_for_rows",
     "blocks_of",
+    "blocks_of_one_row",
     "dimensions",
     "few_threads",
     "blocks_in_words",
