@@ -115,7 +115,7 @@ class _InFlight:
         for atom in {**first.parts, **second.parts}:
             parts = [form.parts.get(atom, Part(0)) for form in (first, second)]
             if atom.what is What.TURN:
-                steps += self._turns(atom, *parts, head)
+                steps += self._turns(atom, parts[0], parts[1], head)
             elif self._again(atom, head) or parts[0].times != parts[1].times:
                 return min(p.bits for p in parts) < _MANY
             elif two is not None and self._of_thread(atom):
