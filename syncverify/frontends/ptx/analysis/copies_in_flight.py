@@ -19,7 +19,7 @@ from math import ceil, floor, prod
 from syncverify.frontends.ptx.analysis.counted_blocks import reaches
 from syncverify.frontends.ptx.analysis.handover_detection import bulk_copies, global_operand
 from syncverify.frontends.ptx.analysis.thread_numbers import Numbers, ThreadNumbers
-from syncverify.frontends.ptx.analysis.turn_forms import Atom, Part, TurnForms, What
+from syncverify.frontends.ptx.analysis.turn_forms import Share, Summand, TurnForms, Varies
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Imm
 
@@ -113,8 +113,8 @@ class _InFlight:
             return True
         number, steps = second.number - first.number, list[_Step]()
         for atom in {**first.parts, **second.parts}:
-            parts = [form.parts.get(atom, Part(0)) for form in (first, second)]
-            if atom.what is What.TURN:
+            parts = [form.parts.get(atom, Share(0)) for form in (first, second)]
+            if atom.what is Varies.TURN:
                 steps += self._turns(atom, parts[0], parts[1], head)
             elif self._again(atom, head) or parts[0].times != parts[1].times:
                 return min(p.bits for p in parts) < _MANY
@@ -126,21 +126,21 @@ class _InFlight:
         many = all(p.bits >= _MANY for form in (first, second) for p in form.parts.values())
         return not many or _some_in(number, steps, 1 - _bytes(self.flow, other), _bytes(self.flow, one) - 1)
 
-    def _of_thread(self, atom: Atom) -> bool:
+    def _of_thread(self, atom: Summand) -> bool:
         """Whether what stands in a sum may be another number in another thread."""
         if isinstance(atom.of, str):
             return atom.of.startswith("%") and not atom.of.startswith(_OF_ALL)
         return self.numbers.made_of(atom.of, of_block=False)
 
-    def _held(self, atom: Atom, thread: Numbers) -> int | None:
+    def _held(self, atom: Summand, thread: Numbers) -> int | None:
         """The number that it is in a thread; None where other things than its numbers say."""
         return thread.get(atom.of) if isinstance(atom.of, str) else self.numbers.value(atom.of, thread)
 
-    def _again(self, atom: Atom, head: int | None) -> bool:
+    def _again(self, atom: Summand, head: int | None) -> bool:
         """Whether what is open is another one in another turn."""
-        return atom.what is What.OPEN and head is not None and atom.block in self.forms.loops[head]
+        return atom.what is Varies.OPEN and head is not None and atom.block in self.forms.loops[head]
 
-    def _turns(self, atom: Atom, first: Part, second: Part, head: int | None) -> Iterator[_Step]:
+    def _turns(self, atom: Summand, first: Share, second: Share, head: int | None) -> Iterator[_Step]:
         """What the turns of a loop add to how far two places are apart."""
         assert isinstance(atom.of, int)
         last = min((self.forms.turns(atom.of) or _ANY), _ANY) - 1
