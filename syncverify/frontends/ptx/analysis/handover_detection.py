@@ -283,8 +283,12 @@ def _strong_like(flow: Flow, j: int, k: int) -> bool:
 
 
 def wide_fence(i: Instr) -> bool:
-    orders = i.op in ("fence", "membar") and i.mods[0] not in ("proxy", "mbarrier_init")
-    return orders and any(m in _WIDE for m in i.mods)
+    return orders_memory(i) and any(m in _WIDE for m in i.mods)
+
+
+def orders_memory(i: Instr) -> bool:
+    """Whether an instruction is a fence of the generic proxy."""
+    return i.op in ("fence", "membar") and i.mods[0] not in ("proxy", "mbarrier_init")
 
 
 def _steers(flow: Flow, k: int, readers: dict[str, list[Instr]], *, selects: bool = False) -> bool:
@@ -460,14 +464,14 @@ def _only_reads(flow: Flow, i: Instr) -> bool:
 
 
 def spin_of(flow: Flow, k: int) -> GlobalSpin | None:
-    """The wait that a loop is: it does nothing but load, or one atomic, until one comparison of the value
-    ends it."""
+    """The wait that a loop is: it does nothing but load, or one atomic, and fence, until one comparison of
+    the value ends it."""
     loop = innermost(flow, k)
     if loop is None:
         return None
     body = _body_of(flow, loop)
     load = flow.body[k]
-    if not all(x is load or harmless(x) for x in body) or flow.counts(loop, load):
+    if not all(x is load or harmless(x) or orders_memory(x) for x in body) or flow.counts(loop, load):
         return None
     moving = flow.moving(loop, load)
     if moving.intersection(registers(load.operands[1])):
@@ -478,7 +482,7 @@ def spin_of(flow: Flow, k: int) -> GlobalSpin | None:
         return None
     (last,) = leaving
     taken = _taken(flow, last)
-    if taken is None:
+    if taken is None or not _fences_alike(flow, loop, last):
         return None
     spin = _decided_by(flow, k, flow.blocks[last].hi - 1, taken not in loop)
     if spin is None or moving.intersection(registers(spin.bound)):
@@ -488,6 +492,20 @@ def spin_of(flow: Flow, k: int) -> GlobalSpin | None:
         return None
     inside = flow.dominates(flow.block_of[k], decides) and flow.dominates(decides, last)
     return spin if inside and (flow.block_of[k] != decides or k < spin.decides) else None
+
+
+def _fences_alike(flow: Flow, loop: Collection[int], last: int) -> bool:
+    """Whether every turn of a loop that block ``last`` ends executes all fences in it.
+
+    The turns are one event, and its fences are executed once. Those of the turns before the last one order
+    less: between them the thread only looks.
+    """
+    return all(
+        x.guard is None and flow.dominates(b, last)
+        for b in loop
+        for x in flow.instructions(b)
+        if orders_memory(x)
+    )
 
 
 def _taken(flow: Flow, block: int) -> int | None:
