@@ -19,7 +19,6 @@ from syncverify.frontends.ptx.compile.plan import Plan
 from syncverify.frontends.ptx.compile.state import AFTER, ENDED, SETTLED, START, TAKE, Run
 from syncverify.frontends.ptx.compile.wgmma_runs import together
 from syncverify.frontends.ptx.flow.control_flow import live_before
-from syncverify.frontends.ptx.syntax.nodes import Instr
 from syncverify.frontends.ptx.syntax.operands import CARRY, registers, results, sources
 
 
