@@ -245,7 +245,7 @@ def check_each(
     checks = _ptx_checks if source.module is not None else _ir_checks
     replayed = source.module if options.replay else None
     for nothing, span, checked, follow in checks(source, facts, options):
-        steps = partial(_explained, checked, options, replayed, follow)
+        steps = partial(_explained, checked, options, replayed, follow, _locates(source))
         try:
             if options.isolated:
                 report = captured(nothing, steps, options.guard, span)
@@ -264,12 +264,17 @@ def check_each(
 
 
 def _explained(
-    checked: Callable[[], Iterator[KernelReport]], options: Options, module: Module | None, follow: _Follow
+    checked: Callable[[], Iterator[KernelReport]],
+    options: Options,
+    module: Module | None,
+    follow: _Follow,
+    located: Callable[[KernelReport], KernelReport],
 ) -> Iterator[KernelReport]:
     """Each report of a check; of a refutation also what became of its witness, then a repair; and last the
     repair as an edit of the text, and an assumption that would help.
 
-    Each of these may be cut off. ``module``: of the kernel; None where nothing is replayed.
+    Each of these may be cut off. ``module``: of the kernel; None where nothing is replayed. ``located``: the
+    report with the lines that its finding comes from.
     """
     from syncverify.driver.explained import bare, explained, not_executed
 
@@ -290,12 +295,21 @@ def _explained(
         last = confirmed(last, module)
         yield bare(last)
     if not options.repairs:
-        yield bare(last)
+        yield located(bare(last))
         return
     last = explained(last, options.policy, further=options.scope is ScopeKind.ALL)
     last = bare(last)
-    yield last
-    yield from follow(last)
+    yield located(last)
+    yield from map(located, follow(last))
+
+
+def _locates(source: SourceFile) -> Callable[[KernelReport], KernelReport]:
+    """What adds to a refutation the lines that its finding comes from; to one of the IR nothing."""
+    if source.module is None:
+        return lambda report: report
+    from syncverify.driver.ptx_origins import Origins
+
+    return Origins(source.module).located
 
 
 def finished(source: SourceFile, reports: list[KernelReport], every: bool) -> list[KernelReport]:
