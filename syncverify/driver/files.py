@@ -321,9 +321,9 @@ def finished(source: SourceFile, reports: list[KernelReport], every: bool) -> li
 
 
 def _remarked(source: SourceFile, reports: list[KernelReport]) -> list[KernelReport]:
-    """The reports, with a note on kernels in which nothing is left to check."""
+    """The reports, with what the text alone tells: a note on kernels in which nothing is left to check."""
     from syncverify.driver.ptx_task import place_of
-    from syncverify.driver.remarks import nothing_in_ir, nothing_in_ptx, remarked
+    from syncverify.driver.remarks import nothing_in_ir, nothing_in_ptx, remarked, with_stray_exchanges
 
     if source.module is None:
         empty = [k.name for k in source.kernels if nothing_in_ir(k)]
@@ -332,6 +332,7 @@ def _remarked(source: SourceFile, reports: list[KernelReport]) -> list[KernelRep
         entries = source.module.entries
         empty = [f.name for f in entries if nothing_in_ptx(source.module, f)]
         places = {f.name: place_of(source.module, f) for f in entries}
+        reports = with_stray_exchanges(reports, source.module)
     return remarked(reports, empty, places, source.shares)
 
 
