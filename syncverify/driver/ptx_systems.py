@@ -28,6 +28,7 @@ from syncverify.driver.ptx_common_places import of_common_places
 from syncverify.driver.ptx_grid import together
 from syncverify.driver.ptx_same_blocks import behaviour
 from syncverify.driver.ptx_task import CheckTask, compiled, elected, inferred, with_boxes
+from syncverify.driver.ptx_tensor_places import of_tensor_places
 from syncverify.frontends.launch_facts import default_path
 from syncverify.frontends.ptx.analysis.handover_detection import HandOver
 from syncverify.frontends.ptx.analysis.locks import Locks, Rows
@@ -98,6 +99,7 @@ def of_launch(k: CheckTask, launch: Launch, program: Program) -> tuple[str, ...]
         *of_memory(k.facts, program),
         *of_overlaps(k.facts, program),
         *of_common_places(k.facts, program),
+        *of_tensor_places(k.facts, program),
         *of_the_grid_before(program),
         *of_elections(program, k.policy),
     )

@@ -72,6 +72,8 @@ _LENGTH = struct.Struct("<Q")
 
 #: The schedules that were chosen, by product, sizes, policy and multiprocessors: a choice takes milliseconds.
 _SCHEDULES: dict[tuple[object, ...], MatmulSchedule] = {}
+#: The same by product and policy, whatever the sizes: one proof may serve several.
+_SETTLED: dict[tuple[str, Policy], list[MatmulSchedule]] = {}
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ class Ahead:
             return sizes
         asked = kernel_signature(self.kernel), sizes, self.policy, self.multiprocessors
         if asked not in _SCHEDULES:
-            product = matmul.Matmul(self.kernel, self.policy)
+            product = with_few_proofs(self.kernel, self.policy)
             _SCHEDULES[asked] = product.schedule(self.launched, self.multiprocessors)
         schedule = _SCHEDULES[asked]
         return sizes if schedule.proved_by_launch else (schedule, self.launched["N"] % 2)
@@ -143,6 +145,15 @@ def compile_fusion(
     return compiled
 
 
+def with_few_proofs(
+    problem: Problem, policy: Policy, proof_seconds: float = fusions.PROOF_SECONDS
+) -> matmul.Matmul:
+    """The product, whose schedule for some sizes may be one that other sizes have, so that fewer kernels have
+    to be proved. Workers find the caller's choice in the cache directory."""
+    settled = _SETTLED.setdefault((kernel_signature(problem), policy), [])
+    return matmul.Matmul(problem, policy, proof_seconds=proof_seconds, settled=settled)
+
+
 def prove(one: Ahead) -> None:
     """Proves a kernel as the caller will; InputError or VerificationError, which it will meet again."""
     if isinstance(one.kernel, Fusion):
@@ -150,7 +161,7 @@ def prove(one: Ahead) -> None:
         values = compiled.launch_values(one.sizes, one.multiprocessors)
         compiled.program(one.sizes).require_proof(dict(values))
         return
-    product = matmul.Matmul(one.kernel, one.policy, proof_seconds=one.proof_seconds)
+    product = with_few_proofs(one.kernel, one.policy, one.proof_seconds)
     product.proved(one.launched, one.multiprocessors)
 
 
@@ -459,5 +470,5 @@ if __name__ == "__main__":
 
 __all__ = [
     "Ahead", "Provers", "answered", "compile_fusion", "kernel_signature", "prove", "prove_ahead", "provers",
-    "signature",
+    "signature", "with_few_proofs",
 ]  # fmt: skip

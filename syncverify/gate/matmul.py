@@ -24,7 +24,7 @@ from syncverify.ir.nodes import DTYPE_BYTES, Kernel
 from syncverify.matmul import split
 from syncverify.matmul.cards import here
 from syncverify.matmul.choices import file_name, remember, remembered
-from syncverify.matmul.choose import choose, ranked
+from syncverify.matmul.choose import among, choose, ranked
 from syncverify.matmul.kernel_cache import built
 from syncverify.matmul.lower import computed, launch_values, whole
 from syncverify.matmul.problem import BATCH, DIMS, EXPERTS, GROUP_ROWS, LEFT_ROWS, STARTS, Problem
@@ -257,13 +257,18 @@ class CompiledMatmul:
 @dataclass(frozen=True)
 class Matmul:
     """A matrix product whose schedule is chosen for the sizes of each call: what ``tune_matmul`` remembered
-    for the ``device`` of that name, else what ``matmul.choose`` prefers."""
+    for the ``device`` of that name, else what ``matmul.choose`` prefers.
+
+    ``settled``: the schedules that were chosen for other sizes, where few proofs count more than what the
+    model is off by. Where one of them is alike to what is preferred, it is taken.
+    """
 
     problem: Problem
     policy: Policy = Policy.PRACTICAL
     cache: Cache = field(default_factory=Cache.default)
     device: str = ""
     proof_seconds: float = PROOF_SECONDS
+    settled: list[Schedule] | None = field(default=None, repr=False)
     _compiled: dict[Schedule, CompiledMatmul] = field(default_factory=dict, repr=False)
     _chosen: dict[Point, Schedule] = field(default_factory=dict, repr=False)
     _decided: set[Point] = field(default_factory=set, repr=False)
@@ -279,14 +284,18 @@ class Matmul:
         return self._chosen[point]
 
     def _preferred(self, sizes: Mapping[str, int], multiprocessors: int) -> Schedule:
-        """What ``choose`` prefers, which takes it milliseconds, kept for other processes."""
+        """What is preferred, which takes milliseconds, kept for other processes."""
         fours = "" if here().fours is None else f" and {here().fours} clusters of four"
-        card = f"{here().name} of {multiprocessors} multiprocessors{fours}"
+        few = "" if self.settled is None else ", few proofs"
+        card = f"{here().name} of {multiprocessors} multiprocessors{fours}{few}"
         name = file_name(self.problem, sizes, card, self.policy, tool_fingerprint())
         known = remembered(self.cache, name)
         if known is None:
-            known = choose(self.problem, sizes, multiprocessors)
+            asked = self.problem, sizes, multiprocessors
+            known = choose(*asked) if self.settled is None else among(self.settled, *asked)
             remember(self.cache, name, known, 0.0)
+        if self.settled is not None and known not in self.settled:
+            self.settled.append(known)
         return known
 
     def compiled(self, sizes: Mapping[str, int], multiprocessors: int = H200_SMS) -> CompiledMatmul:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
@@ -62,6 +62,8 @@ VARIATIONS: tuple[tuple[int, dict[str, Any]], ...] = (
 )  # fmt: skip
 
 
+#: Launches whose times differ by no more are alike to the model, which is off by more (docs/choice.md).
+ALIKE = 0.01
 #: Where warpgroups take turns for the ends of tiles: tiles for each SM at least, and K at most.
 LEAST_PINGPONG_TILES, MOST_PINGPONG_K = 8, 4096
 
@@ -105,6 +107,34 @@ def choose(
     if not found:
         raise InputError(f"{problem.name}: no schedule has the registers and the shared memory for it")
     return found[0]
+
+
+def among(
+    known: Collection[Schedule],
+    problem: Problem,
+    sizes: Mapping[str, int],
+    multiprocessors: int,
+    card: Card | None = None,
+) -> Schedule:
+    """What the model prefers, or of the ``known`` schedules the fastest one that is alike to it.
+
+    Kernels of the known ones are proved or asked for already, and a proof is for every size. Example: a layer
+    of GPT-2 and its gradients have 15 products, for which 13 kernels are preferred, and 10 are enough.
+    """
+    first = choose(problem, sizes, multiprocessors, card)
+    if first in known or first.pingpong:
+        return first
+    found = [x for x in launches(problem, sizes, multiprocessors) if _plain(x.schedule) in map(_plain, known)]
+    every = [replace(x, schedule=s) for x in found for s in known if _plain(s) == _plain(x.schedule)]
+    best = predicted(problem, first, sizes, multiprocessors, card)
+    times = estimated(card or here(), every, multiprocessors).tolist() if every else []
+    order = sorted((time, n) for n, time in enumerate(times) if time <= best * (1 + ALIKE))
+    return every[order[0][1]].schedule if order else first
+
+
+def _plain(schedule: Schedule) -> Schedule:
+    """The schedule as the menu has it, which says nothing of the kernel in front."""
+    return replace(schedule, dependent=False)
 
 
 def predicted(

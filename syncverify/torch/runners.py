@@ -24,7 +24,14 @@ from syncverify.fusion import Fusion, RowSchedule, Schedule
 from syncverify.fusion.functions import numpy_dtype
 from syncverify.fusion.row_strides import extents
 from syncverify.gate import fusions, matmul
-from syncverify.gate.ahead import Ahead, compile_fusion, kernel_signature, provers, signature
+from syncverify.gate.ahead import (
+    Ahead,
+    compile_fusion,
+    kernel_signature,
+    provers,
+    signature,
+    with_few_proofs,
+)
 from syncverify.gate.padded import padded_sizes, refuse
 from syncverify.ir.expr import evaluate
 from syncverify.matmul import split
@@ -282,7 +289,7 @@ class ProductOnGpu(_OnGpu):
     ) -> None:
         super().__init__()
         self._problem = problem
-        self._product = matmul.Matmul(problem, policy, proof_seconds=proof_seconds)
+        self._product = with_few_proofs(problem, policy, proof_seconds)
 
     def names(self) -> tuple[str, ...]:
         return product_names(self._problem)
@@ -599,7 +606,7 @@ class _ProductSimulated(_Simulated):
     def __init__(self, problem: Problem, runner: SimulatorRunner | ProvingRunner) -> None:
         super().__init__(runner)
         self._problem = problem
-        self._product = matmul.Matmul(problem, runner.policy, proof_seconds=runner.proof_seconds)
+        self._product = with_few_proofs(problem, runner.policy, runner.proof_seconds)
 
     def launch(self, sizes: Sizes) -> Launch:
         check_product(self._problem, sizes)

@@ -233,6 +233,20 @@ def product_of(m: int, n: int, k: int) -> Ahead:
     return Ahead(product("bf16", "KK"), {"M": m, "N": n, "K": k}, Policy.PRACTICAL, 132, 60.0)
 
 
+def test_a_layer_asks_for_few_proofs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where kernels are as fast as the model can tell, the one that is asked for already is taken."""
+    monkeypatch.setenv("SYNCVERIFY_CACHE", str(tmp_path))
+    monkeypatch.setattr(ahead, "_SCHEDULES", {})
+    monkeypatch.setattr(ahead, "_SETTLED", {})
+    layer = [product_of(8192, *nk) for nk in ((1024, 3072), (1024, 4096), (1024, 1024), (4096, 1024))]
+    assert len({x.key for x in layer}) < len({Matmul(x.kernel).schedule(x.sizes) for x in layer})
+    asked = list(ahead._SCHEDULES.values())
+    monkeypatch.setattr(ahead, "_SETTLED", {})  # as in a worker, which finds the choice on disk
+    for one, wanted in zip(layer, asked, strict=True):
+        own = ahead.with_few_proofs(one.kernel, one.policy)
+        assert own.schedule(one.launched, one.multiprocessors) == wanted
+
+
 def test_sizes_that_one_proof_shows_are_asked_once() -> None:
     """Products of one schedule share a kernel that is proved for every size."""
     first, alike, odd = (product_of(8192, n, k) for n, k in ((2048, 2048), (2048, 4096), (2049, 2048)))

@@ -11,9 +11,11 @@ import pytest
 from syncverify.base.source import InputError
 from syncverify.codegen.cache import Cache
 from syncverify.gate.matmul import Matmul
-from syncverify.matmul import Schedule, product
+from syncverify.matmul import Problem, Schedule, product
 from syncverify.matmul.cards import CARDS, H100, H200, Card, card_of
 from syncverify.matmul.choose import (
+    ALIKE,
+    among,
     candidates,
     choose,
     filling,
@@ -355,3 +357,48 @@ def test_what_is_preferred_is_kept_for_the_card_alone(
         assert matmul.schedule(asked) == own()
         found.add(own())
     assert len(found) == len(CARDS)  # else the test would tell nothing
+
+
+#: Products of a layer of GPT-2 with 1024 features, forward or one gradient, as N and K behind 8192 rows.
+LAYER = ((3072, 1024), (1024, 1024), (4096, 1024), (1024, 4096), (50264, 1024))
+
+
+@pytest.mark.parametrize("layout", ["KK", "KN", "MN"])
+def test_few_schedules_are_enough_for_the_products_of_a_layer(layout: str) -> None:
+    problem, known, own = product(layout=layout), list[Schedule](), set[Schedule]()
+    for n, k in LAYER:
+        asked = sizes(k, n, 8192) if layout == "MN" else sizes(8192, n, k)
+        best, found = choose(problem, asked, 132, H200), among(known, problem, asked, 132, H200)
+        own.add(best)
+        if found not in known:
+            assert found == best  # nothing known is alike
+            near = [s for s in known if _alike(problem, s, best, asked)]
+            assert not [s for s in near if replace(s, dependent=False) in menu(problem, asked)]
+            known.append(found)
+        assert _alike(problem, found, best, asked)
+    assert len(known) <= len(own) - (layout == "KN")
+
+
+def _alike(problem: Problem, schedule: Schedule, best: Schedule, asked: dict[str, int]) -> bool:
+    times = [predicted(problem, s, asked, 132, H200) for s in (schedule, best)]
+    return times[0] <= times[1] * (1 + ALIKE)
+
+
+def test_a_known_schedule_that_is_slower_is_not_taken() -> None:
+    asked = sizes(8192, 8192, 8192)
+    best = choose(product(), asked, 132, H200)
+    small = Schedule(64, 64, 1, store="tma", registers=None)
+    assert among([small], product(), asked, 132, H200) == best
+
+
+def test_products_that_share_proofs_take_what_others_have(tmp_path: Path) -> None:
+    """Each for itself takes another schedule, and what was chosen is found by another process."""
+    some = [sizes(8192, n, k) for n, k in LAYER]
+    alone = {Matmul(product(layout="KN"), cache=Cache(tmp_path)).schedule(s) for s in some}
+    chosen: list[Schedule] = []
+    shared = Matmul(product(layout="KN"), cache=Cache(tmp_path), settled=chosen)
+    found = [shared.schedule(s) for s in some]
+    assert set(found) == set(chosen) and len(chosen) < len(alone)
+    again: list[Schedule] = []
+    other = Matmul(product(layout="KN"), cache=Cache(tmp_path), settled=again)
+    assert [other.schedule(s) for s in reversed(some)] == found[::-1] and set(again) == set(chosen)
