@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
-from syncverify.frontends.ptx.analysis.counted_blocks import reaches
 from syncverify.frontends.ptx.analysis.global_uses import used_in_global
 from syncverify.frontends.ptx.analysis.locks import freed_by
 from syncverify.frontends.ptx.analysis.pointer_provenance import ANYWHERE, Origins
@@ -830,58 +828,6 @@ def written_again(flow: Flow, origins: Origins) -> int | None:
         if turns or numbers.several_issue(k):
             return k
     return None
-
-
-def copied_to_one_place(flow: Flow) -> int | None:
-    """A bulk copy that is in flight with one to the same place, as the text says: the next turn of a loop in
-    which the place does not move, or a copy behind it, without a wait between that completes it."""
-    (_, writes), _ = bulk_copies(flow)
-    copies = [k for k in writes if "reduce" not in flow.body[k].mods]
-    for k in copies:
-        place = set(registers(global_operand(flow.body[k])))
-        turns = (flow.moving(loop, flow.body[k]) for loop in flow.loops if flow.block_of[k] in loop)
-        stays = any(place.isdisjoint(moving) for moving in turns)
-        moves = {flow.versions.writer[flow.versions.read(r, k)] for r in place if not stays}
-        alike = [j for j in copies if (stays if j == k else _to_one_place(flow, j, k))]
-        if any(reaches(flow, k, j, partial(_apart, flow, k, moves)) for j in alike):
-            return k
-    return None
-
-
-def _apart(flow: Flow, copy: int, moves: Collection[int], at: int) -> bool:
-    """Whether no copy behind an instruction is in flight with one ahead of it, to its place."""
-    return at in moves or _completes(flow, copy, at)
-
-
-def _to_one_place(flow: Flow, one: int, other: int) -> bool:
-    """Whether two copies that all threads execute which come there have a place of one value."""
-    i, j = flow.body[one], flow.body[other]
-    place = global_operand(i)
-    names = registers(place)
-    alike = place == global_operand(j) and i.guard is None and j.guard is None
-    return alike and all(flow.versions.read(r, one) == flow.versions.read(r, other) for r in names)
-
-
-def _completes(flow: Flow, copy: int, at: int) -> bool:
-    """Whether an instruction waits until a bulk copy ahead of it, which was committed, is complete."""
-    i = flow.body[at]
-    waits = (
-        i.name == "cp.async.bulk.wait_group" and i.operands == (Imm(0),) and _by_its_threads(flow, copy, at)
-    )
-    return waits and not reaches(flow, copy, at, partial(_commits, flow, copy))
-
-
-def _commits(flow: Flow, copy: int, at: int) -> bool:
-    return flow.body[at].name == "cp.async.bulk.commit_group" and _by_its_threads(flow, copy, at)
-
-
-def _by_its_threads(flow: Flow, copy: int, at: int) -> bool:
-    """Whether who executed a copy executes an instruction, once it comes there."""
-    i, j = flow.body[copy], flow.body[at]
-    if j.guard is None or i.guard is None:
-        return j.guard is None
-    same = flow.versions.read(i.guard.name, copy) == flow.versions.read(j.guard.name, at)
-    return same and (i.guard, i.negated) == (j.guard, j.negated)
 
 
 def _reduces_otherwise(one: Instr, other: Instr) -> bool:
