@@ -136,7 +136,9 @@ class _OpenLaunch:
 
     def whole_grid(self) -> Iterator[IrSystem]:
         """All blocks of a grid of few, which share global memory."""
-        laid = tables(self.kernel, self.values, self.grid.clusters, True, written(self.kernel))
+        laid = tables(
+            self.kernel, self.values, self.grid.clusters, tracks_global=True, only=written(self.kernel)
+        )
         here = [_placed(self.grid, cluster)[0] for cluster in range(self.grid.clusters)]
         yield from self.systems_at(self.program(laid), dict(enumerate(here)))
 

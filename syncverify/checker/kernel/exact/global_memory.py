@@ -44,7 +44,7 @@ class GlobalMemory(State):
             raise NotJudgedError(f"hand-over through global memory: {e.what}") from e
         return made
 
-    def word(self, a: ReplayedAgent, number: int, scope: int) -> Word:
+    def word(self, number: int, scope: int) -> Word:
         """The word that all lanes of a class access, with a scope that has all blocks."""
         if number < 0 or scope < Scope.GPU:
             raise NotJudgedError("synchronization through global memory that is not tracked, or of a block")
@@ -56,11 +56,9 @@ class GlobalMemory(State):
             raise NotJudgedError("signals to words that data selects")
         return self.words.setdefault(place, Word())
 
-    def signal(
-        self, a: ReplayedAgent, number: int, flags: int, scope: int, value: Any, *, adds: bool
-    ) -> None:
+    def signal(self, a: ReplayedAgent, word: Word, flags: int, value: Any, *, adds: bool) -> None:
         """A write of a word: it hands on what its release, or the fence before it, does (A5)."""
-        word, lanes = self.word(a, number, scope), a.info.count
+        lanes = a.info.count
         if flags & ~_SIGNALS or not flags & (Flag.STRONG | Flag.RELEASE) or not isinstance(value, int):
             raise NotJudgedError("a write of a word of global memory that is no plain signal")
         if lanes > 1 and not adds:
@@ -82,25 +80,25 @@ class GlobalMemory(State):
 
     def on_global_write(self, a: ReplayedAgent, fp: int, flags: int, scope: int, value: Any) -> bool:
         if flags:
-            self.signal(a, fp, flags, scope, value, adds=False)
+            self.signal(a, self.word(fp, scope), flags, value, adds=False)
         else:
             self.touch_global(a, Access.GENERIC_WRITE, fp)
         return True
 
-    def on_global_atomic(
-        self, a: ReplayedAgent, fp: int, flags: int, scope: int, op: str, value: Any
-    ) -> bool:
+    def on_global_atomic(self, a: ReplayedAgent, fp: int, flags: int, scope: int, *what: Any) -> bool:
+        op, value = what
         if flags:
             if op != "add":
                 raise NotJudgedError("an atomic access to global memory that adds nothing")
-            self.signal(a, fp, flags, scope, value, adds=True)
+            self.signal(a, self.word(fp, scope), flags, value, adds=True)
         elif fp >= 0:
             raise NotJudgedError("a weak atomic access to global memory")
         return True
 
-    def on_spin(self, a: ReplayedAgent, fp: int, flags: int, scope: int, compare: str, value: Any) -> bool:
+    def on_spin(self, a: ReplayedAgent, fp: int, flags: int, scope: int, *condition: Any) -> bool:
         """A wait for a word: it acquires what the signals hand on that it needs."""
-        word = self.word(a, fp, scope)
+        compare, value = condition
+        word = self.word(fp, scope)
         if not flags & Flag.ACQUIRE or flags & (Flag.TAKE | Flag.ONCE) or not isinstance(value, int):
             raise NotJudgedError("a wait for a word of global memory that acquires nothing, or takes a lock")
         if compare not in COMPARE:

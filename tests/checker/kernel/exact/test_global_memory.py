@@ -307,9 +307,9 @@ def test_what_is_accepted_goes_wrong_in_no_execution() -> None:
 def test_a_planted_mistake_is_found(monkeypatch: pytest.MonkeyPatch, mistake: str) -> None:
     real = GlobalMemory.signal
 
-    def releases(self: Any, a: Any, number: int, flags: int, scope: int, value: Any, *, adds: bool) -> None:
+    def releases(self: Any, a: Any, word: Word, flags: int, value: Any, *, adds: bool) -> None:
         a.released, a.scope = a.lanes.handed(), Scope.SYS
-        real(self, a, number, flags, scope, value, adds=adds)
+        real(self, a, word, flags, value, adds=adds)
 
     match mistake:
         case "all are needed":
