@@ -245,7 +245,7 @@ def check_each(
     checks = _ptx_checks if source.module is not None else _ir_checks
     replayed = source.module if options.replay else None
     for nothing, span, checked, follow in checks(source, facts, options):
-        steps = partial(_explained, checked, options, replayed, follow)
+        steps = partial(_explained, checked, options, replayed, follow, _locates(source))
         try:
             if options.isolated:
                 report = captured(nothing, steps, options.guard, span)
@@ -264,14 +264,19 @@ def check_each(
 
 
 def _explained(
-    checked: Callable[[], Iterator[KernelReport]], options: Options, module: Module | None, follow: _Follow
+    checked: Callable[[], Iterator[KernelReport]],
+    options: Options,
+    module: Module | None,
+    follow: _Follow,
+    located: Callable[[KernelReport], KernelReport],
 ) -> Iterator[KernelReport]:
     """Each report of a check; of a refutation also what became of its witness, then a repair; and last the
     repair as an edit of the text, and an assumption that would help.
 
-    Each of these may be cut off. ``module``: of the kernel; None where nothing is replayed.
+    Each of these may be cut off. ``module``: of the kernel; None where nothing is replayed. ``located``: the
+    report with the lines that its finding comes from.
     """
-    from syncverify.driver.explained import bare, explained, not_executed
+    from syncverify.driver.explained import bare, executions_decide, explained, not_executed
 
     last: KernelReport | None = None
     for last in checked():
@@ -280,7 +285,7 @@ def _explained(
         return
     if module is None:
         last = not_executed(last)
-    if module is not None and last.undecided is not None:  # no proof was found: an input may do harm
+    if module is not None and executions_decide(last):
         from syncverify.driver.sought import sought
 
         last = sought(last, module)
@@ -290,12 +295,21 @@ def _explained(
         last = confirmed(last, module)
         yield bare(last)
     if not options.repairs:
-        yield bare(last)
+        yield located(bare(last))
         return
     last = explained(last, options.policy, further=options.scope is ScopeKind.ALL)
     last = bare(last)
-    yield last
-    yield from follow(last)
+    yield located(last)
+    yield from map(located, follow(last))
+
+
+def _locates(source: SourceFile) -> Callable[[KernelReport], KernelReport]:
+    """What adds to a refutation the lines that its finding comes from; to one of the IR nothing."""
+    if source.module is None:
+        return lambda report: report
+    from syncverify.driver.ptx_origins import Origins
+
+    return Origins(source.module).located
 
 
 def finished(source: SourceFile, reports: list[KernelReport], every: bool) -> list[KernelReport]:
@@ -307,9 +321,9 @@ def finished(source: SourceFile, reports: list[KernelReport], every: bool) -> li
 
 
 def _remarked(source: SourceFile, reports: list[KernelReport]) -> list[KernelReport]:
-    """The reports, with a note on kernels in which nothing is left to check."""
+    """The reports, with what the text alone tells: a note on kernels in which nothing is left to check."""
     from syncverify.driver.ptx_task import place_of
-    from syncverify.driver.remarks import nothing_in_ir, nothing_in_ptx, remarked
+    from syncverify.driver.remarks import nothing_in_ir, nothing_in_ptx, remarked, with_stray_exchanges
 
     if source.module is None:
         empty = [k.name for k in source.kernels if nothing_in_ir(k)]
@@ -318,6 +332,7 @@ def _remarked(source: SourceFile, reports: list[KernelReport]) -> list[KernelRep
         entries = source.module.entries
         empty = [f.name for f in entries if nothing_in_ptx(source.module, f)]
         places = {f.name: place_of(source.module, f) for f in entries}
+        reports = with_stray_exchanges(reports, source.module)
     return remarked(reports, empty, places, source.shares)
 
 
@@ -436,7 +451,7 @@ class _PtxCheck:
         checker = Checker(run_system, prover(Entry.PTX), prover(Entry.PTX_DATA))
         task = kernel_task(whole, g, self.facts, o.policy, checker, given, "", o.infer)
         *_, found = reports_of(task if everywhere else with_whole_block(task), scope)
-        if found.verdict is Verdict.PROVED and found.undecided is not None:  # executions may contradict it
+        if found.verdict is Verdict.PROVED and found.doubted is not None:  # executions may contradict it
             found = sought(found, edited.module)
         return Judged.of(found, edited.path, self.source.path)
 
@@ -578,7 +593,7 @@ def _doubts() -> Doubts:
     def executed(report: KernelReport, module: Module) -> KernelReport:
         from syncverify.frontends.ptx.analysis.counted_blocks import used_counts
 
-        p = report.undecided.code.program
+        p = report.doubted.code.program
         if p.handing is None and not used_counts(p.flow):
             return report
         from syncverify.driver.sought import sought

@@ -13,7 +13,7 @@ from dataclasses import replace
 from syncverify.base.reason import causes_of
 from syncverify.checker.prover.strategy import CAUSES, Step
 from syncverify.driver.ptx_task import CheckTask, with_lanes_that_meet
-from syncverify.frontends.ptx.analysis.handover_detection import copied_to_one_place
+from syncverify.frontends.ptx.analysis.copies_in_flight import copied_to_one_place
 from syncverify.frontends.ptx.analysis.shared_polls import shared_polls
 
 

@@ -41,6 +41,7 @@ from syncverify.driver.ptx_assumptions import (
 from syncverify.driver.ptx_block import of_bound, with_fewer_threads
 from syncverify.driver.ptx_carved import with_carved_arrays
 from syncverify.driver.ptx_common_places import stored_by_several
+from syncverify.driver.ptx_crowded_places import crowded_store
 from syncverify.driver.ptx_data_places import placed_on_others
 from syncverify.driver.ptx_every_size import (
     for_every_size,
@@ -535,7 +536,7 @@ def _of_the_last(k: CheckTask, report: KernelReport) -> KernelReport:
         )
         return _undecided_for(k, report, text)
     taken = (ZERO_FLAGS, *of_meant_axes(k.facts, k.function))
-    return replace(report, undecided=k, assumptions=tuple(dict.fromkeys((*report.assumptions, *taken))))
+    return replace(report, doubted=k, assumptions=tuple(dict.fromkeys((*report.assumptions, *taken))))
 
 
 def _as_written(k: CheckTask, report: KernelReport) -> KernelReport:
@@ -553,7 +554,7 @@ def _as_written(k: CheckTask, report: KernelReport) -> KernelReport:
         )
         return _undecided_at(k, report, load, text)
     if made_otherwise(k):  # boxes were inferred, and an execution may tell what they are
-        report = replace(report, undecided=k)
+        report = replace(report, doubted=k)
     twice = _one_tensor_twice(k)
     if twice is not None:
         text = "another map of this tensor is one that copies load through, and their boxes are not compared"
@@ -588,6 +589,7 @@ def _stored_apart(k: CheckTask, report: KernelReport) -> KernelReport:
         return _undecided_at(k, report, p.body[swap], text)
     outside = "in no order: a data race in global memory is outside what is proved"
     at = stored_by_several(k.facts, p)
+    at = crowded_store(k.facts, p) if at is None else at
     if at is not None:
         text = f"threads of the launch store different values to one place here, {outside}"
         return _undecided_at(k, report, p.body[at], text)

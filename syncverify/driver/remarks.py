@@ -1,7 +1,8 @@
-"""Remarks on kernels in which nothing is left to check.
+"""Remarks on kernels that their text alone gives rise to, whatever the verdict is.
 
-A compiler removes stores that nobody reads and barriers that order nothing. What it leaves may be free of
-hazards because it is free of shared memory: `proved` then says nothing of the source.
+A shuffle that brings nothing is a warning. And a compiler removes stores that nobody reads and barriers that
+order nothing. What it leaves may be free of hazards because it is free of shared memory: `proved` then says
+nothing of the source.
 """
 
 from __future__ import annotations
@@ -83,4 +84,36 @@ def remarked(
     return made
 
 
-__all__ = ["RULE", "nothing_in_ir", "nothing_in_ptx", "remarked", "source_shares"]
+def with_stray_exchanges(reports: Iterable[KernelReport], module: Module) -> list[KernelReport]:
+    """The reports, with a warning at each shuffle whose lanes take values from lanes alone that its mask
+    leaves out. A proof says nothing of values, so it stands."""
+    from syncverify.frontends.ptx.analysis.stray_exchanges import stray_exchanges
+
+    entries = {f.name: f for f in module.entries}
+    made = []
+    for r in reports:
+        found = stray_exchanges(entries[r.name]) if r.name in entries else []
+        warnings = [
+            Diagnostic(
+                "SV303",
+                Severity.WARNING,
+                f"lane {lane} takes a value from lane {asked}, which the mask leaves out, and no lane takes "
+                "one from another of the mask: what they get is undefined",
+                module.span(i),
+                contested="K23",
+                fix="name all lanes that values are taken from, and let them execute it",
+            )
+            for i, lane, asked in found
+        ]
+        made.append(replace(r, diagnostics=(*r.diagnostics, *warnings)))
+    return made
+
+
+__all__ = [
+    "RULE",
+    "nothing_in_ir",
+    "nothing_in_ptx",
+    "remarked",
+    "source_shares",
+    "with_stray_exchanges",
+]

@@ -447,6 +447,19 @@ def test_no_certificate_takes_copies_to_one_place_apart() -> None:
         files.recheck(json.dumps(resealed(data)), "c.json", one, facts)
 
 
+#: Whose places come back in another turn, or do not; the labels are those of the file.
+COME_BACK = {(k.name, k.right): k for k in small(Path(__file__).parent / "copies_that_come_back.kernels")}
+
+
+@pytest.mark.parametrize(
+    "name, right",
+    [("along", True), ("moved on by nothing", False), ("masked away", False), ("all to one place", False)],
+)
+def test_copies_whose_places_come_back_are_not_taken_apart(name: str, right: bool) -> None:
+    k = COME_BACK[name, right]
+    assert (alone(k.text, LaunchFacts({"*": k.facts})) is not None) is right
+
+
 #: Each turn copies by cp.async what a bulk store reads. Without the fence it is practically right, but on
 #: targets where that failed (K6).
 UNFENCED = """

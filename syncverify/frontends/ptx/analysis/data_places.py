@@ -33,7 +33,7 @@ class Reach:
     """``begin`` in each thread, by draw, and ``low``, ``low + step``, ... ``high`` on top of it. ``bounded``:
     the kernel bounds them, not the type of what was loaded alone. ``word``: the address of the data in each
     thread, by draw; None where it has no number. ``of``: the version of a register of which these places are
-    products and sums."""
+    products and sums. ``exact``: no other places are reached."""
 
     begin: Sequence[Numbers]
     low: int
@@ -42,6 +42,7 @@ class Reach:
     bounded: bool
     word: Sequence[Numbers] | None = None
     of: int = -1
+    exact: bool = True
 
     @property
     def alone(self) -> bool:
@@ -58,7 +59,8 @@ class Reach:
         last = self.low + (min(self.high, high) - self.low) // self.step * self.step
         if not self.alone or first > last:
             return None
-        return replace(self, low=first, high=last, bounded=self.bounded or high < _WORD // 2 - 1)
+        bounded = self.bounded or high < _WORD // 2 - 1
+        return replace(self, low=first, high=last, bounded=bounded, exact=False)
 
 
 class DrawnNumbers(Protocol):
@@ -118,7 +120,8 @@ class DataPlaces:
         rest = remainder_by(self.flow, i, k)
         if rest is not None:
             of = self._version(rest.of)
-            return None if of is None else _below(of, rest.divisor)
+            found = None if of is None else _below(of, rest.divisor)
+            return None if found is None else replace(found, exact=False)
         numbers = [self.values.numbers(op, k) for op in i.operands[1:]]
         data = [n for n, x in enumerate(numbers) if x is None]
         if i.op == "selp":
@@ -227,7 +230,8 @@ def _masked(i: Instr, x: Reach, _: int, others: _Others) -> Reach | None:
 
 def _rest(i: Instr, x: Reach, at: int, others: _Others) -> Reach | None:
     m = _one(others[0])
-    return None if at or m is None or not 0 < m < _limit(i) else _below(x, m)
+    found = None if at or m is None or not 0 < m < _limit(i) else _below(x, m)
+    return found if found is None or kind(i.mods[-1]) == "u" else replace(found, exact=False)
 
 
 def _below(x: Reach, m: int) -> Reach | None:
@@ -241,7 +245,7 @@ def _right(i: Instr, x: Reach, at: int, others: _Others) -> Reach | None:
     if at or n is None or n >= width(i.mods[-1]) or not x.alone or x.step != 1:
         return None
     high = min(x.high, limit - 1)
-    found = replace(x, low=x.low >> n, high=high >> n, step=1)
+    found = replace(x, low=x.low >> n, high=high >> n, step=1, exact=x.exact and high == x.high)
     return None if high < x.low else replace(found, bounded=x.bounded or found.high < _FEW)
 
 
@@ -260,6 +264,7 @@ def _extreme(i: Instr, x: Reach, _: int, others: _Others) -> Reach | None:
         return None
     n &= (1 << width(i.mods[-1])) - 1
     low, high = x.low, min(x.high, limit - 1)
+    x = replace(x, exact=x.exact and high == x.high)
     if n >= limit or high < low:
         return None
     if i.op == "min":

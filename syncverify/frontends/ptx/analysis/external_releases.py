@@ -62,7 +62,8 @@ def exchanged(
     releases = [k for k in _releases(flow) if scope_of(flow.body[k]) >= Scope.GPU]
     placed = list(_placed(flow, generic, origins))
     if not releases:
-        placed = [x for x in placed if _of_numbers(flow, x, sized=sized)]
+        writers = _writers(flow)
+        placed = [x for x in placed if _of_numbers(flow, writers, x, sized=sized)]
     both = _contended(placed)
     through_map = None if both or releases else _through_map(flow)
     if not both and through_map is None:
@@ -108,11 +109,11 @@ def _placed(flow: Flow, generic: Mapping[int, bool], origins: Origins) -> Iterat
             yield k, use, found
 
 
-def _of_numbers(flow: Flow, placed: _Placed, *, sized: bool) -> bool:
+def _of_numbers(flow: Flow, writers: _Writers, placed: _Placed, *, sized: bool) -> bool:
     """Whether the place of an access is made of one pointer and numbers; parameters are, if ``sized``."""
     k, _, found = placed
     at = registers(_place(flow.body[k]))
-    return len(found) == 1 and _specials(flow, at, found, sized=sized) is not None
+    return len(found) == 1 and _specials(writers, at, found, sized=sized) is not None
 
 
 #: What makes numbers of numbers, as far as places in global memory are made so.
@@ -125,20 +126,28 @@ def _through_map(flow: Flow) -> int | None:
     if k is None:
         return None
     at = next(o for o in flow.body[k].operands if isinstance(o, Mem) and o.coords)
-    specials = _specials(flow, [n for x in at.coords for n in registers(x)], frozenset())
+    specials = _specials(_writers(flow), [n for x in at.coords for n in registers(x)], frozenset())
     by_block = specials is not None and any(x.startswith(("%ctaid", "%clusterid")) for x in specials)
     return k if by_block else None
 
 
+#: By register what writes it.
+_Writers = Mapping[str, list[Instr]]
+
+
+def _writers(flow: Flow) -> _Writers:
+    found: dict[str, list[Instr]] = {}
+    for k in _executed(flow):
+        for name in results(flow.body[k]):
+            found.setdefault(name, []).append(flow.body[k])
+    return found
+
+
 def _specials(
-    flow: Flow, made_of: Iterable[str], pointer: frozenset[str], *, sized: bool = False
+    writers: _Writers, made_of: Iterable[str], pointer: frozenset[str], *, sized: bool = False
 ) -> frozenset[str] | None:
     """The special registers that go into a place, beside a pointer; None where a size or data does, too.
     ``sized``: sizes may."""
-    writers: dict[str, list[Instr]] = {}
-    for k in _executed(flow):
-        for name in results(flow.body[k]):
-            writers.setdefault(name, []).append(flow.body[k])
     found, seen, work = set[str](), set[str](), list(made_of)
     while work:
         name = work.pop()

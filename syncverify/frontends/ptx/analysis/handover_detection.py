@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
-from syncverify.frontends.ptx.analysis.counted_blocks import reaches
 from syncverify.frontends.ptx.analysis.global_uses import used_in_global
 from syncverify.frontends.ptx.analysis.locks import freed_by
 from syncverify.frontends.ptx.analysis.pointer_provenance import ANYWHERE, Origins
@@ -283,8 +281,12 @@ def _strong_like(flow: Flow, j: int, k: int) -> bool:
 
 
 def wide_fence(i: Instr) -> bool:
-    orders = i.op in ("fence", "membar") and i.mods[0] not in ("proxy", "mbarrier_init")
-    return orders and any(m in _WIDE for m in i.mods)
+    return orders_memory(i) and any(m in _WIDE for m in i.mods)
+
+
+def orders_memory(i: Instr) -> bool:
+    """Whether an instruction is a fence of the generic proxy."""
+    return i.op in ("fence", "membar") and i.mods[0] not in ("proxy", "mbarrier_init")
 
 
 def _steers(flow: Flow, k: int, readers: dict[str, list[Instr]], *, selects: bool = False) -> bool:
@@ -460,14 +462,14 @@ def _only_reads(flow: Flow, i: Instr) -> bool:
 
 
 def spin_of(flow: Flow, k: int) -> GlobalSpin | None:
-    """The wait that a loop is: it does nothing but load, or one atomic, until one comparison of the value
-    ends it."""
+    """The wait that a loop is: it does nothing but load, or one atomic, and fence, until one comparison of
+    the value ends it."""
     loop = innermost(flow, k)
     if loop is None:
         return None
     body = _body_of(flow, loop)
     load = flow.body[k]
-    if not all(x is load or harmless(x) for x in body) or flow.counts(loop, load):
+    if not all(x is load or harmless(x) or orders_memory(x) for x in body) or flow.counts(loop, load):
         return None
     moving = flow.moving(loop, load)
     if moving.intersection(registers(load.operands[1])):
@@ -478,7 +480,7 @@ def spin_of(flow: Flow, k: int) -> GlobalSpin | None:
         return None
     (last,) = leaving
     taken = _taken(flow, last)
-    if taken is None:
+    if taken is None or not _fences_alike(flow, loop, last):
         return None
     spin = _decided_by(flow, k, flow.blocks[last].hi - 1, taken not in loop)
     if spin is None or moving.intersection(registers(spin.bound)):
@@ -488,6 +490,20 @@ def spin_of(flow: Flow, k: int) -> GlobalSpin | None:
         return None
     inside = flow.dominates(flow.block_of[k], decides) and flow.dominates(decides, last)
     return spin if inside and (flow.block_of[k] != decides or k < spin.decides) else None
+
+
+def _fences_alike(flow: Flow, loop: Collection[int], last: int) -> bool:
+    """Whether every turn of a loop that block ``last`` ends executes all fences in it.
+
+    The turns are one event, and its fences are executed once. Those of the turns before the last one order
+    less: between them the thread only looks.
+    """
+    return all(
+        x.guard is None and flow.dominates(b, last)
+        for b in loop
+        for x in flow.instructions(b)
+        if orders_memory(x)
+    )
 
 
 def _taken(flow: Flow, block: int) -> int | None:
@@ -812,58 +828,6 @@ def written_again(flow: Flow, origins: Origins) -> int | None:
         if turns or numbers.several_issue(k):
             return k
     return None
-
-
-def copied_to_one_place(flow: Flow) -> int | None:
-    """A bulk copy that is in flight with one to the same place, as the text says: the next turn of a loop in
-    which the place does not move, or a copy behind it, without a wait between that completes it."""
-    (_, writes), _ = bulk_copies(flow)
-    copies = [k for k in writes if "reduce" not in flow.body[k].mods]
-    for k in copies:
-        place = set(registers(global_operand(flow.body[k])))
-        turns = (flow.moving(loop, flow.body[k]) for loop in flow.loops if flow.block_of[k] in loop)
-        stays = any(place.isdisjoint(moving) for moving in turns)
-        moves = {flow.versions.writer[flow.versions.read(r, k)] for r in place if not stays}
-        alike = [j for j in copies if (stays if j == k else _to_one_place(flow, j, k))]
-        if any(reaches(flow, k, j, partial(_apart, flow, k, moves)) for j in alike):
-            return k
-    return None
-
-
-def _apart(flow: Flow, copy: int, moves: Collection[int], at: int) -> bool:
-    """Whether no copy behind an instruction is in flight with one ahead of it, to its place."""
-    return at in moves or _completes(flow, copy, at)
-
-
-def _to_one_place(flow: Flow, one: int, other: int) -> bool:
-    """Whether two copies that all threads execute which come there have a place of one value."""
-    i, j = flow.body[one], flow.body[other]
-    place = global_operand(i)
-    names = registers(place)
-    alike = place == global_operand(j) and i.guard is None and j.guard is None
-    return alike and all(flow.versions.read(r, one) == flow.versions.read(r, other) for r in names)
-
-
-def _completes(flow: Flow, copy: int, at: int) -> bool:
-    """Whether an instruction waits until a bulk copy ahead of it, which was committed, is complete."""
-    i = flow.body[at]
-    waits = (
-        i.name == "cp.async.bulk.wait_group" and i.operands == (Imm(0),) and _by_its_threads(flow, copy, at)
-    )
-    return waits and not reaches(flow, copy, at, partial(_commits, flow, copy))
-
-
-def _commits(flow: Flow, copy: int, at: int) -> bool:
-    return flow.body[at].name == "cp.async.bulk.commit_group" and _by_its_threads(flow, copy, at)
-
-
-def _by_its_threads(flow: Flow, copy: int, at: int) -> bool:
-    """Whether who executed a copy executes an instruction, once it comes there."""
-    i, j = flow.body[copy], flow.body[at]
-    if j.guard is None or i.guard is None:
-        return j.guard is None
-    same = flow.versions.read(i.guard.name, copy) == flow.versions.read(j.guard.name, at)
-    return same and (i.guard, i.negated) == (j.guard, j.negated)
 
 
 def _reduces_otherwise(one: Instr, other: Instr) -> bool:

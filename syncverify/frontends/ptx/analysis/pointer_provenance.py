@@ -222,7 +222,7 @@ def _is_index(flow: Flow, k: int, name: str, uses: Sequence[int], found: set[str
         read, over = sources(i), name in results(i) and i.guard is None
         if name in read:
             bases = {n for op in i.operands if isinstance(op, Mem) for n in registers(op)}
-            scaled = found.union((name,)).issuperset(read)
+            scaled = all(n == name or n in found for n in read)
             if name in bases or (not over if scaled else i.op not in _SUMS):
                 return False
             over = over and not scaled

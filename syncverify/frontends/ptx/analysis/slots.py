@@ -64,12 +64,14 @@ OF_SIZES = 1 << 24
 @dataclass(frozen=True, slots=True)
 class Slot:
     """Where an access at a slot may begin, and its group; ``bounded``: no comparison limits the numbers;
-    ``floats``: the slot is a rank among floats of which none is a NaN."""
+    ``floats``: the slot is a rank among floats of which none is a NaN; ``all_come``: no data decides who
+    takes a number, so that one begins at the last place."""
 
     group: int
     places: Interval
     bounded: bool
     floats: bool = False
+    all_come: bool = False
 
     @property
     def ranked(self) -> bool:
@@ -87,6 +89,7 @@ class _Candidate:
     counter: Counter
     places: Interval
     window: tuple[int, int]
+    all_come: bool
 
     @property
     def room(self) -> int:
@@ -173,7 +176,11 @@ class Slots:
             return None
         first = _first(form)
         window = (form.rest.low + first, form.rest.high + first + access.bytes)
-        found = _Candidate(access, form, counter, places, window)
+        own = (
+            form.shuffle is None and form.takes == counter.atomics and min(form.most) >= counter.numbers.high
+        )
+        all_come = own and counter.bounded and self._counters.all_come(counter, k)
+        found = _Candidate(access, form, counter, places, window, all_come)
         return found if found.fits else None
 
     def _alone(self, k: int, form: Form, counter: Counter) -> bool:
@@ -259,7 +266,7 @@ def _grouped(found: Mapping[int, _Candidate]) -> dict[int, Slot]:
             low, high = x.window
             if start is None or high - start > x.room:
                 group, start = group + 1, low
-            slots[k] = Slot(group, x.places, x.counter.bounded)
+            slots[k] = Slot(group, x.places, x.counter.bounded, all_come=x.all_come)
     return slots
 
 

@@ -49,7 +49,7 @@ from syncverify.frontends.ptx.analysis.iteration_havoc import (
 )
 from syncverify.frontends.ptx.analysis.known_addresses import KnownAddress, known_addresses
 from syncverify.frontends.ptx.analysis.lane_ranks import LaneRanks
-from syncverify.frontends.ptx.analysis.lanes import ACROSS, crossing, elections
+from syncverify.frontends.ptx.analysis.lanes import ACROSS, Elections, crossing, elections
 from syncverify.frontends.ptx.analysis.load_arrival import unarrived_loads
 from syncverify.frontends.ptx.analysis.locks import free_effect, lock_effect, ticket_effect, try_effect
 from syncverify.frontends.ptx.analysis.lowest_places import LowestPlaces
@@ -481,12 +481,17 @@ class Plan:
         )
         return found.steering or found
 
+    @cached_property
+    def elections(self) -> Elections:
+        """What the code says about the choice of elected lanes: few ask, and it goes through all of it."""
+        return elections(self.flow, self.slice, self.decoded)
+
     def _write(self, needed: Slice, sized: bool) -> None:
         """Begins again, with nothing compiled of what is needed; ``sized``: for sizes without a number."""
         self.slice = needed
         self.sized = sized
+        self.__dict__.pop("elections", None)
         self.crossing: Slice = crossing(self.flow, self.slice)
-        self.elections = elections(self.flow, self.slice, self.decoded)
         self.assumptions: list[str] = []
         self.sites: list[Site] = []
         self.left: dict[int, Passed] = {}  # sites of exits -> what who leaves there has run past

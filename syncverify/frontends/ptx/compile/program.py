@@ -19,7 +19,6 @@ from syncverify.frontends.ptx.compile.plan import Plan
 from syncverify.frontends.ptx.compile.state import AFTER, ENDED, SETTLED, START, TAKE, Run
 from syncverify.frontends.ptx.compile.wgmma_runs import together
 from syncverify.frontends.ptx.flow.control_flow import live_before
-from syncverify.frontends.ptx.syntax.nodes import Instr
 from syncverify.frontends.ptx.syntax.operands import CARRY, registers, results, sources
 
 
@@ -58,7 +57,8 @@ class Program(Plan):
     def without_stored_values(self) -> Program | None:
         """The same for sizes without a number, and without values that are only stored in shared memory; None
         if none of them changes from turn to turn of a loop."""
-        if not any(self._carried(i) for k, i in enumerate(self.body) if self._only_stored(k)):
+        stores = [i for k, i in enumerate(self.body) if self._only_stored(k)]
+        if not self._carried({name for i in stores for op in i.operands[1:] for name in registers(op)}):
             return None
         return self._sized(self._unstored(), frozenset(), stores_data=True)
 
@@ -67,20 +67,21 @@ class Program(Plan):
         steers = k in self.slice.pure and k not in self.slice.aside
         return k in self.decoded and self.body[k].op in ("st", "stmatrix") and not steers
 
-    def _carried(self, store: Instr) -> bool:
-        """Whether what is stored is made of a register that is written in a loop and outside of it."""
-        names = {name for op in store.operands[1:] for name in registers(op)} & self.slice.registers
-        grown = True
-        while grown:
-            made = [i for i in self.body if not names.isdisjoint(results(i))]
-            more = {n for i in made for n in sources(i)} & self.slice.registers - names
-            names |= more
-            grown = bool(more)
-        places: dict[str, set[int]] = {}
+    def _carried(self, names: set[str]) -> bool:
+        """Whether registers are made of one that is written in a loop and outside of it."""
+        writers: dict[str, list[int]] = {}
         for k, i in enumerate(self.body):
-            for name in names.intersection(results(i)):
-                places.setdefault(name, set()).add(self.flow.block_of[k])
-        return any(at & loop and at - loop for at in places.values() for loop in self.flow.loops)
+            for name in results(i):
+                writers.setdefault(name, []).append(k)
+        work = [*(names & self.slice.registers)]
+        seen = {*work}
+        while work:
+            for k in writers.get(work.pop(), ()):
+                more = self.slice.registers.intersection(sources(self.body[k])) - seen
+                seen |= more
+                work += more
+        places = [{self.flow.block_of[k] for k in writers.get(name, ())} for name in seen]
+        return any(at & loop and at - loop for at in places for loop in self.flow.loops)
 
     def without_conditions(self, branches: frozenset[int]) -> Program:
         """The same for sizes without a number, with accesses that some branches decide about as made."""

@@ -410,13 +410,13 @@ def shfl(mode: str, a: Any, b: Any, c: Any) -> tuple[Any, Any]:
             out.append(_untold((step, limit)))
             inside.append(out[-1])
             continue
-        j, ok = _source(mode, lane, step & 31, limit)
+        j, ok = source_lane(mode, lane, step & 31, limit)
         out.append(values[j if ok else lane])
         inside.append(int(ok))
     return per_lane(out), per_lane(inside)
 
 
-def _source(mode: str, lane: int, step: int, limit: int) -> tuple[int, bool]:
+def source_lane(mode: str, lane: int, step: int, limit: int) -> tuple[int, bool]:
     """PTX ISA, shfl.sync: the source lane and whether it is in range."""
     clamp, segment = limit & 31, limit >> 8 & 31
     highest = lane & segment | clamp & ~segment
