@@ -384,6 +384,8 @@ class KernelReport:
     suspect: Any = field(default=None, compare=False, repr=False)
     #: of an undecided kernel of PTX, the task: ``driver.sought`` executes it on inputs that are drawn
     undecided: Any = field(default=None, compare=False, repr=False)
+    #: of a proof of PTX, the task, if executions may contradict what it takes for granted
+    doubted: Any = field(default=None, compare=False, repr=False)
     #: repairs of its first error that count once an edit of the text was checked; no format shows them
     untold_repairs: tuple[Repair, ...] = field(default=(), compare=False, repr=False)
     #: of a refuted kernel, or one that would be, what became of its witness; None: nobody replayed it
@@ -392,5 +394,4 @@ class KernelReport:
     @property
     def accepted_by(self) -> str | None:
         """``kernel`` or ``search``; None of a verdict that is no proof."""
-        by = "kernel" if self.acceptance.kernel else "search"
-        return by if self.verdict is Verdict.PROVED else None
+        return ("search", "kernel")[self.acceptance.kernel] if self.verdict is Verdict.PROVED else None

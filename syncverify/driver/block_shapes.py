@@ -310,7 +310,7 @@ def _agreed(meant: Sequence[Tried], threads: int) -> KernelReport:
     reason = Reason(why, Cause.MISSING_FACT)
     return replace(
         unknown, verdict=Verdict.UNKNOWN, reason=reason, seconds=seconds, proof=None, witness=None,
-        refuted_system=None, refuted_facts=None, suspect=None, undecided=None,
+        refuted_system=None, refuted_facts=None, suspect=None, undecided=None, doubted=None,
     )  # fmt: skip
 
 

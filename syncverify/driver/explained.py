@@ -22,16 +22,23 @@ def bare(report: KernelReport, replays: bool = False) -> KernelReport:
     they would prove nothing then."""
     if replays and report.refuted_facts is not None and report.policy is not Policy.STRICT:
         report = unconfirmed(report, "the replay of a finding was not ended", Cause.UNFINISHED)
-    if replays and report.verdict is Verdict.PROVED and report.undecided is not None:
+    if replays and report.verdict is Verdict.PROVED and report.doubted is not None:
         why = Reason("the search for an execution that contradicts the proof was not ended", Cause.UNFINISHED)
         report = replace(report, verdict=Verdict.UNKNOWN, reason=why, proof=None)
-    return replace(report, refuted_system=None, refuted_facts=None, suspect=None, undecided=None)
+    return replace(
+        report, refuted_system=None, refuted_facts=None, suspect=None, undecided=None, doubted=None
+    )
+
+
+def executions_decide(report: KernelReport) -> bool:
+    """Whether executions may decide: an input may do harm where no proof was found, or contradict a proof."""
+    return report.undecided is not None or report.doubted is not None
 
 
 def not_executed(report: KernelReport) -> KernelReport:
     """A report where nothing is executed: a proof is none then that executions may contradict, with zeros in
     memory or with the tensor maps that are given."""
-    k = report.undecided
+    k = report.doubted
     if report.verdict is not Verdict.PROVED or k is None:
         return report
     if ZERO_FLAGS not in report.assumptions and not made_otherwise(k):

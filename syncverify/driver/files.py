@@ -276,7 +276,7 @@ def _explained(
     Each of these may be cut off. ``module``: of the kernel; None where nothing is replayed. ``located``: the
     report with the lines that its finding comes from.
     """
-    from syncverify.driver.explained import bare, explained, not_executed
+    from syncverify.driver.explained import bare, executions_decide, explained, not_executed
 
     last: KernelReport | None = None
     for last in checked():
@@ -285,7 +285,7 @@ def _explained(
         return
     if module is None:
         last = not_executed(last)
-    if module is not None and last.undecided is not None:  # no proof was found: an input may do harm
+    if module is not None and executions_decide(last):
         from syncverify.driver.sought import sought
 
         last = sought(last, module)
@@ -451,7 +451,7 @@ class _PtxCheck:
         checker = Checker(run_system, prover(Entry.PTX), prover(Entry.PTX_DATA))
         task = kernel_task(whole, g, self.facts, o.policy, checker, given, "", o.infer)
         *_, found = reports_of(task if everywhere else with_whole_block(task), scope)
-        if found.verdict is Verdict.PROVED and found.undecided is not None:  # executions may contradict it
+        if found.verdict is Verdict.PROVED and found.doubted is not None:  # executions may contradict it
             found = sought(found, edited.module)
         return Judged.of(found, edited.path, self.source.path)
 
@@ -593,7 +593,7 @@ def _doubts() -> Doubts:
     def executed(report: KernelReport, module: Module) -> KernelReport:
         from syncverify.frontends.ptx.analysis.counted_blocks import used_counts
 
-        p = report.undecided.code.program
+        p = report.doubted.code.program
         if p.handing is None and not used_counts(p.flow):
             return report
         from syncverify.driver.sought import sought

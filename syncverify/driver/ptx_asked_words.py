@@ -16,7 +16,7 @@ number, the word may select any place.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
@@ -108,10 +108,8 @@ def _meet(places: BlockPlaces, orders: Orders, pair: _Pair) -> bool:
     is read by an answer."""
     one, other = pair.one, pair.other
     stores = one.use is other.use is Use.WRITES
-    each = [
-        [None] * 2 if x.access is None else [_bare(r, kept=stores) for r in places.rows(x.k, x.access)]
-        for x in (one, other)
-    ]
+    rows = ([None] * 2 if x.access is None else places.rows(x.k, x.access) for x in (one, other))
+    each = [[r if r is None or stores else r.of_anything() for r in found] for found in rows]
     if one.use is Use.READS and (None in each[0] or other.access is None):
         return True
     return any(
@@ -120,11 +118,6 @@ def _meet(places: BlockPlaces, orders: Orders, pair: _Pair) -> bool:
         if a is not None and b is not None
         for meeting in meetings([(one.k, a), (other.k, b)], orders)
     )
-
-
-def _bare(rows: StoreRows | None, *, kept: bool) -> StoreRows | None:
-    """Places without what is stored there, unless it is ``kept``: a load may bring anything."""
-    return rows if rows is None or kept else replace(rows, words=[None] * len(rows.words))
 
 
 def _pairs(facts: PtxFacts, program: Program, accesses: Collection[_Accessed]) -> Iterator[_Pair]:

@@ -537,7 +537,7 @@ def _of_the_last(k: CheckTask, report: KernelReport) -> KernelReport:
         )
         return _undecided_for(k, report, text)
     taken = (ZERO_FLAGS, *of_meant_axes(k.facts, k.function))
-    return replace(report, undecided=k, assumptions=tuple(dict.fromkeys((*report.assumptions, *taken))))
+    return replace(report, doubted=k, assumptions=tuple(dict.fromkeys((*report.assumptions, *taken))))
 
 
 def _as_written(k: CheckTask, report: KernelReport) -> KernelReport:
@@ -555,7 +555,7 @@ def _as_written(k: CheckTask, report: KernelReport) -> KernelReport:
         )
         return _undecided_at(k, report, load, text)
     if made_otherwise(k):  # boxes were inferred, and an execution may tell what they are
-        report = replace(report, undecided=k)
+        report = replace(report, doubted=k)
     twice = _one_tensor_twice(k)
     if twice is not None:
         text = "another map of this tensor is one that copies load through, and their boxes are not compared"

@@ -214,6 +214,8 @@ def _proved(attempt: Attempt, report: KernelReport, seconds: float) -> KernelRep
         ),
         diagnostics=placed(k, found.diagnostics),
         stats=found.stats,
+        undecided=None,
+        doubted=report.undecided,  # executions may still contradict what was left open for one launch
     )
 
 

@@ -96,7 +96,7 @@ def _meet(places: Places, orders: Orders, pair: _Pair, *, of_one_block: bool) ->
             continue
         if pair.found.update:
             read = _of_threads_in(read, written)
-        found = meetings([(load, _bare(read)), (store, _bare(written))], orders)
+        found = meetings([(load, read.of_anything()), (store, written.of_anything())], orders)
         if any(x.of_blocks or of_one_block for x in found):
             return True
     return False
@@ -106,22 +106,16 @@ def _sure(rows: StoreRows) -> bool:
     return rows.certain and not rows.elected
 
 
-def _bare(rows: StoreRows) -> StoreRows:
-    """Places without what is stored there: a load may bring anything."""
-    return replace(rows, words=[None] * len(rows.words))
-
-
 def _of_threads_in(rows: StoreRows, others: StoreRows) -> StoreRows:
     """The rows of threads that others have a row of, too."""
     who, of = (x.blocks * _THREADS + x.threads for x in (rows, others))
     kept = np.isin(who, of)
     return replace(
-        rows,
+        rows.of_anything(),
         places=[x[kept] for x in rows.places],
         blocks=rows.blocks[kept],
         clusters=rows.clusters[kept],
         threads=rows.threads[kept],
-        words=[None] * len(rows.words),
     )
 
 

@@ -96,7 +96,7 @@ def sought(report: KernelReport, module: Module, effort: ReplayEffort = SEARCH) 
     So is a proof that leaves out what blocks count in global memory, if zeros there bring harm. A proof whose
     search fails is none. Harm of an execution is harm in each mode.
     """
-    k = report.undecided
+    k = report.undecided if report.doubted is None else report.doubted
     proved = report.verdict is Verdict.PROVED
     if report.verdict is Verdict.REFUTED or k is None or k.facts.block is None:
         return report

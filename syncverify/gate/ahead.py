@@ -234,16 +234,22 @@ class Provers:
     def start(self, kernels: Iterable[Ahead], worth: Iterable[float] = ()) -> None:
         """Hands kernels to workers, each once, and returns.
 
-        ``worth`` of each is what it may gain; what gains most for the time of its proof comes first.
+        ``worth`` of each is what it may gain; what gains most for the time of its proof comes first, and one
+        proof may serve several.
         """
         if self.jobs < 1:
             return
-        count = 0
+        asked: dict[str, Ahead] = {}
+        gains: dict[str, float] = {}
         for one, gain in zip(kernels, chain(worth, repeat(0.0)), strict=False):
-            if one.key not in self._begun:
-                done = self._begun[one.key] = threading.Event()
+            asked.setdefault(one.key, one)
+            gains[one.key] = gains.get(one.key, 0.0) + gain
+        count = 0
+        for key, one in asked.items():
+            if key not in self._begun:
+                done = self._begun[key] = threading.Event()
                 if answered(one) is None:
-                    self._queue.put(_Asked(-gain / one.takes, len(self._begun), one, done))
+                    self._queue.put(_Asked(-gains[key] / one.takes, len(self._begun), one, done))
                     count += 1
                 else:  # another process has asked for it, or it came with the package
                     done.set()

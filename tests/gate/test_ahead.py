@@ -132,6 +132,32 @@ def test_what_gains_most_for_its_time_is_proved_first(
     assert proving == ["first", "large", "small", long.kernel.name, "last"]
 
 
+def test_what_a_proof_gains_for_all_its_sizes_counts(
+    proving: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two sizes of a product gain 0.9 and 0.8 by one proof, which is 0.28 for its time; elements gain 0.2."""
+    proved = ahead._Worker._answer
+    begun, go_on = threading.Event(), threading.Event()
+
+    def answer(self: Any, kernel: Ahead) -> dict[str, Any]:
+        begun.set()
+        go_on.wait(20)
+        return proved(self, kernel)
+
+    monkeypatch.setattr(ahead._Worker, "_answer", answer)
+    provers = Provers(2)
+    provers.start([one("first")])
+    begun.wait(20)
+    first, alike = (product_of(8192, 2048, k) for k in (2048, 4096))
+    assert first.key == alike.key
+    monkeypatch.setattr(Provers, "warm", lambda self, count: None)
+    later = [one("small"), first, alike]
+    provers.start(later, [0.2, 0.9, 0.8])
+    go_on.set()
+    provers.wait(later)
+    assert proving == ["first", first.kernel.name, "small"]
+
+
 def test_rows_do_not_wait_for_products(proving: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Five workers for four jobs: one of them proves no products."""
     proved = ahead._Worker._answer

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from syncverify.base.absent_blocks import AbsentBlock
 from syncverify.base.diagnostics import Diagnostic, Label, Severity
 from syncverify.checker.explain.advice import advice
 from syncverify.checker.explain.causes import announced_twice, cause, reaches_other_block
@@ -747,6 +748,8 @@ def diagnostic(run: Run, f: Failure, severity: Severity | None = None) -> Diagno
     after_thread = f.first is not None and not f.first.kind.asynchronous
     one_store = after_thread and f.first is not None and f.first.site == f.site
     said = advice(f.rule, mistake, after_thread=after_thread, one_store=one_store)
+    if isinstance(f.message, AbsentBlock):
+        said = f.message.advice
     return Diagnostic(
         rule=f.rule,
         severity=severity,

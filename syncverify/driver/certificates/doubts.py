@@ -25,7 +25,7 @@ class Doubts:
 
     def asked(self, report: KernelReport, module: Any) -> KernelReport:
         """The report of a proof, if executions do not contradict it."""
-        asks = report.verdict is Verdict.PROVED and report.undecided is not None
+        asks = report.verdict is Verdict.PROVED and report.doubted is not None
         return self.executed(report, module) if asks else report
 
 

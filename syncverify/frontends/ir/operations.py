@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from syncverify.base.absent_blocks import AbsentBlock
 from syncverify.frontends.ir.tables import Tables
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import Expr, Int, Var, names
@@ -155,11 +156,7 @@ class Ops:
         if at.rank >= 0:
             rank = _int(v[at.rank])
             if not 0 <= rank < self.t.ctas:
-                faults.append(
-                    self.fault(
-                        site, "SV114", f"rank {rank} is no CTA of the cluster, which has {self.t.ctas}"
-                    )
-                )
+                faults.append(self.fault(site, "SV114", AbsentBlock(rank, self.t.ctas)))
             else:
                 cta = self.t.cta_of(where.cta, rank)
 

@@ -14,8 +14,9 @@ from syncverify.checker.induction.program import parameters
 from syncverify.checker.induction.quotients import Product, Quotient, UnnamedSizeError, with_size
 from syncverify.checker.induction.stepping import NotReadError, SizeCaseError
 from syncverify.checker.kernel.accept import Accepted, accept
-from syncverify.checker.kernel.hops import MEETINGS
+from syncverify.checker.kernel.hops import MEETINGS, Graph
 from syncverify.checker.kernel.linear import RejectedError
+from syncverify.checker.kernel.obligations import observed
 from syncverify.checker.kernel.proof import Proof
 from syncverify.checker.kernel.protocol import Protocol
 from syncverify.checker.open_launches import starts, symbols
@@ -199,7 +200,8 @@ def _strictly(x: Shown) -> bool:
         return False
     answer = accept(p, proof, Policy.STRICT)
     # what comes last is that phases are waited for, of which the proof has no trees
-    all_else = isinstance(answer, Accepted) or answer.obligation.startswith("observed ")
+    last = {o.key for o in observed(Graph(p, proof.shift, Policy.STRICT))}
+    all_else = isinstance(answer, Accepted) or answer.obligation in last
     return all_else and waits_for_phases(p, proof.shift)
 
 

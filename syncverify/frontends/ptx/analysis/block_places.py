@@ -174,6 +174,10 @@ class StoreRows:
     certain: bool
     elected: bool
 
+    def of_anything(self) -> StoreRows:
+        """The places without what is stored there: a load may bring anything."""
+        return replace(self, words=[None] * len(self.words))
+
 
 @dataclass(frozen=True, slots=True)
 class _Turn:

@@ -10,18 +10,18 @@ Example: ``add.u64 a, a, 0`` and ``and.b64 a, n, 255`` bring a place back, ``add
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import permutations, product
+from itertools import product
 from math import ceil, floor, prod
 
-from syncverify.frontends.ptx.analysis.counted_blocks import reaches
+from syncverify.frontends.ptx.analysis.counted_blocks import is_barrier, reaches
 from syncverify.frontends.ptx.analysis.handover_detection import bulk_copies, global_operand
 from syncverify.frontends.ptx.analysis.thread_numbers import Numbers, ThreadNumbers
 from syncverify.frontends.ptx.analysis.turn_forms import Share, Summand, TurnForms, Varies
 from syncverify.frontends.ptx.flow.control_flow import Flow
-from syncverify.frontends.ptx.syntax.nodes import Imm
+from syncverify.frontends.ptx.syntax.nodes import Imm, Instr
 
 #: A place comes back if it is one of fewer than so many, as bits.
 _MANY = 16
@@ -57,22 +57,34 @@ class _InFlight:
 
     def meet(self, one: int, other: int) -> bool:
         """Whether some execution of a copy is in flight when one of another is begun at its place."""
-        if one != other and self._in_one_turn(one, other) and self._share(one, other):
-            return True
-        lanes = self._lanes(one) if one == other else []
-        if any(self._share(one, one, None, two) for two in lanes):
-            return True
-        heads = [
-            head
-            for head, loop in self.forms.loops.items()
-            if {self.flow.block_of[one], self.flow.block_of[other]} <= loop
-            and self._in_later_turns(one, other, head)
-        ]
-        return any(self._share(one, other, head, two) for head in heads for two in (None, *lanes))
+        heads = [h for h, loop in self.forms.loops.items() if {*map(self._block, (one, other))} <= loop]
+        begun = {met: self._begun(one, other, heads, met=met) for met in (False, True)}
+        return any(
+            self._share(one, other, head, two)
+            for two in (None, *self._threads(one, other))
+            for head in begun[two is not None]
+        )
 
-    def _lanes(self, k: int) -> list[tuple[Numbers, Numbers]]:
-        """Two threads that execute a copy together, in both orders; none where other things than their
-        numbers may choose between them, as ``elect`` does."""
+    def _begun(self, one: int, other: int, heads: list[int], *, met: bool) -> list[int | None]:
+        """Where a copy may be begun while another one is in flight: in one turn (None), or in a later one of
+        a loop. ``met``: by another thread, so that the two have to meet, too."""
+        if met:
+            first = self._together(one, other, heads)
+        else:
+            first = one != other and bool(self._once(one, other, heads, met=False))
+        later = [h for h in heads if self._later(one, other, h, met=met)]
+        return [None, *later] if first else [*later]
+
+    def _block(self, k: int) -> int:
+        return self.flow.block_of[k]
+
+    def _threads(self, one: int, other: int) -> list[tuple[Numbers, Numbers]]:
+        """Two threads of which each executes a copy; none where other things than their numbers may choose
+        between them, as ``elect`` does."""
+        first, second = self._come(one), self._come(other)
+        return [(a, b) for a in first for b in second if a != b]
+
+    def _come(self, k: int) -> list[Numbers]:
         come = [n for n in self.numbers.threads if self.numbers.comes(k, n)][:_THREADS]
         asked = [(g, at) for at in self._ends_above(k) if (g := self.flow.body[at].guard) is not None]
         for guard, at in asked:
@@ -81,29 +93,33 @@ class _InFlight:
                 self.numbers.value(v, n) is None for n in come
             ):
                 return []
-        return [*permutations(come, 2)]
+        return come
 
     def _ends_above(self, k: int) -> list[int]:
         """An instruction and the branches that decide whether it is executed."""
         above = self.numbers.above(self.flow.block_of[k])
         return [k, *(self.flow.blocks[b].hi - 1 for b in sorted(above))]
 
-    def _in_one_turn(self, one: int, other: int) -> bool:
-        heads = {
-            self.flow.blocks[head].lo
-            for head, loop in self.forms.loops.items()
-            if {self.flow.block_of[one], self.flow.block_of[other]} <= loop
-        }
-        return reaches(self.flow, one, other, lambda at: at in heads or _completes(self.flow, one, at))
+    def _together(self, one: int, other: int, heads: list[int]) -> bool:
+        """Whether two threads may execute two copies at once, or the second before the first is complete and
+        they have met."""
+        if one == other or self._once(one, other, heads, met=True):
+            return True
+        starts = {self.flow.blocks[h].lo for h in heads}
+        ways = [reaches(self.flow, *two, starts.__contains__) for two in ((one, other), (other, one))]
+        return not any(ways)
 
-    def _in_later_turns(self, one: int, other: int, head: int) -> bool:
+    def _once(self, one: int, other: int, heads: list[int], *, met: bool) -> frozenset[bool]:
+        way = _Way(self.flow, one, met=met)
+        return way.comes(one + 1, other, stops={self.flow.blocks[h].lo for h in heads})
+
+    def _later(self, one: int, other: int, head: int, *, met: bool) -> bool:
+        """Whether a copy of one turn of a loop is in flight at another one of a later turn."""
         if self.forms.turns(head) == 1:
             return False
-        stops = partial(_completes, self.flow, one)
-        begin = self.flow.blocks[head].lo
-        return reaches(self.flow, one, begin, stops) and (
-            begin == other or (not stops(begin) and reaches(self.flow, begin, other, stops))
-        )
+        way, begin = _Way(self.flow, one, met=met), self.flow.blocks[head].lo
+        found = way.comes(one + 1, begin)
+        return bool(found) and bool(way.comes(begin, other, found))
 
     def _share(self, one: int, other: int, head: int | None = None, two: _Two | None = None) -> bool:
         """Whether the text lets two copies share bytes: in one turn, or in two of the loop at ``head``; of
@@ -154,6 +170,42 @@ class _InFlight:
 
 
 @dataclass(frozen=True, slots=True)
+class _Way:
+    """Ways on which a copy is in flight; or its thread and others have not met since it was (``met``)."""
+
+    flow: Flow
+    copy: int
+    met: bool
+
+    def comes(
+        self,
+        begin: int,
+        end: int,
+        states: Collection[bool] = (False,),
+        stops: Collection[int] = (),
+    ) -> frozenset[bool]:
+        """Whether the copy is complete where some way leads to an instruction. ``states``: at its start."""
+        work = [(self.flow.block_of[begin], begin, done) for done in states]
+        seen, found = set[tuple[int, bool]](), set[bool]()
+        while work:
+            block, at, done = work.pop()
+            for k in range(at, self.flow.blocks[block].hi):
+                if k == end:
+                    found.add(done)
+                if k == end or k in stops or (done and _meets(self.flow.body[k])):
+                    break
+                if not done and _completes(self.flow, self.copy, k):
+                    if not self.met:
+                        break
+                    done = True
+            else:
+                ways = {(s, done) for s in self.flow.blocks[block].succ if s < self.flow.end} - seen
+                seen |= ways
+                work += [(s, self.flow.blocks[s].lo, done) for s, done in ways]
+        return frozenset(found)
+
+
+@dataclass(frozen=True, slots=True)
 class _Step:
     """``times`` a number from ``low`` to ``high``."""
 
@@ -177,6 +229,11 @@ def _some_in(number: int, steps: list[_Step], low: int, high: int) -> bool:
         if max(ceil(ends[0]), last.low) <= min(floor(ends[1]), last.high):
             return True
     return False
+
+
+def _meets(i: Instr) -> bool:
+    """Whether threads of several warps wait for each other."""
+    return is_barrier(i) and not {"warp", "arrive"}.intersection(i.mods)
 
 
 def _bytes(flow: Flow, k: int) -> int:

@@ -320,6 +320,15 @@ class SlotCounters:
         x, y, z = self.uniformity.block
         return ThreadValues(self.flow, (x, y, z))
 
+    def all_come(self, counter: Counter, k: int) -> bool:
+        """Whether numbers of threads alone decide who takes a number, and whoever does comes to ``k``."""
+        here = self._coming(k, self._above(self.flow.block_of[k]), surely=True)
+        for at in counter.atomics:
+            takes = self._coming(at, self._above(self.flow.block_of[at]), surely=True)
+            if here is None or takes is None or (takes & ~here).any():
+                return False
+        return True
+
     def _coming(self, k: int, above: Iterable[int], *, surely: bool) -> Flags | None:
         """The threads that may come to an instruction, as far as their numbers decide at some branches;
         ``surely``: those that do, None where something else decides."""

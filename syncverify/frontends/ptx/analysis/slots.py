@@ -56,12 +56,14 @@ OF_SIZES = 1 << 24
 @dataclass(frozen=True, slots=True)
 class Slot:
     """Where an access at a slot may begin, and its group; ``bounded``: no comparison limits the numbers;
-    ``floats``: the slot is a rank among floats of which none is a NaN."""
+    ``floats``: the slot is a rank among floats of which none is a NaN; ``all_come``: no data decides who
+    takes a number, so that one begins at the last place."""
 
     group: int
     places: Interval
     bounded: bool
     floats: bool = False
+    all_come: bool = False
 
     @property
     def ranked(self) -> bool:
@@ -79,6 +81,7 @@ class _Candidate:
     counter: Counter
     places: Interval
     window: tuple[int, int]
+    all_come: bool
 
 
 class Slots:
@@ -148,7 +151,9 @@ class Slots:
         step = form.rest.step
         if most < numbers.low or max(map(abs, (*ends, low, high))) > MOST_NUMBER:
             return None
-        return _Candidate(access, form, counter, _stepped(places, step), (low, high))
+        own = form.shuffle is None and form.takes == counter.atomics
+        all_come = own and counter.bounded and most == numbers.high and self._counters.all_come(counter, k)
+        return _Candidate(access, form, counter, _stepped(places, step), (low, high), all_come)
 
     def _alone(self, k: int, form: Form, counter: Counter) -> bool:
         """Whether each thread that comes to an access has a number of its own."""
@@ -204,7 +209,7 @@ def _grouped(found: Mapping[int, _Candidate]) -> dict[int, Slot]:
             low, high = x.window
             if start is None or high - start > abs(scale) * x.counter.distance:
                 group, start = group + 1, low
-            slots[k] = Slot(group, x.places, x.counter.bounded)
+            slots[k] = Slot(group, x.places, x.counter.bounded, all_come=x.all_come)
     return slots
 
 

@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import count, pairwise
 from typing import Any
 
+from syncverify.base.absent_blocks import AbsentBlock
 from syncverify.frontends.ptx.decode.effects import Context, Opaque, Value
 from syncverify.frontends.ptx.decode.parts import (
     OWN,
@@ -186,7 +187,7 @@ def _misplaced(
             where = f"{ctx.shared_start}..{ctx.shared_end - 1}"
             return "SV114", f"bytes {lo}..{lo + size - 1} lie outside shared memory, {where}"
     if not 0 <= cta < ctx.ctas:
-        return "SV114", f"rank {cta} is no CTA of the cluster, which has {ctx.ctas}"
+        return "SV114", AbsentBlock(cta, ctx.ctas)
     if a.own and cta != ctx.cta:
         return "SV114", elsewhere("the address", cta)
     low, high, name = ctx.kept(site) or (ctx.shared_start, ctx.shared_end, "")

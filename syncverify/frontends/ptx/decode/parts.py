@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from syncverify.base.absent_blocks import AbsentBlock
 from syncverify.frontends.ptx.decode.effects import (
     Beyond,
     Context,
@@ -223,8 +224,7 @@ def region(ctx: Context, site: int, faults: list[Event], value: Value, space: st
     if ctx.grows is not None:
         within_some_launch(ctx, site, r.cta, (min(r.each()), max(r.each()) + size), which)
     if not 0 <= r.cta < ctx.ctas:
-        text = f"rank {r.cta} is no CTA of the cluster, which has {ctx.ctas}"
-        faults.append(fault(site, "SV114", text))
+        faults.append(fault(site, "SV114", AbsentBlock(r.cta, ctx.ctas)))
         r.cta = ctx.cta
     if space == OWN and r.cta != ctx.cta:
         faults.append(fault(site, "SV114", elsewhere(what, r.cta)))

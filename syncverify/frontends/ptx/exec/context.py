@@ -9,7 +9,7 @@ from typing import Any
 
 from syncverify.base.reason import Cause, Reason, bare, has, reason_of
 from syncverify.frontends.ptx.analysis.interval_rules import Interval
-from syncverify.frontends.ptx.analysis.slots import OF_SIZES
+from syncverify.frontends.ptx.analysis.slots import OF_SIZES, Slot
 from syncverify.frontends.ptx.analysis.uniformity import LANES, agree
 from syncverify.frontends.ptx.compile.state import LOCAL, SHARED, Disagreement
 from syncverify.frontends.ptx.decode.effects import MapFacts, Opaque, Value
@@ -162,6 +162,7 @@ class ClassContext:
         if not (inside or array) or places.low % size or places.step % size:
             return None
         if array is not None:
+            _room(found, array, size, why)
             t.array_addressed[site] = array[2]
         t.doubt(site, why)
         if not found.bounded:
@@ -648,6 +649,16 @@ class ClassContext:
         if contents is None or rank >= len(contents.of):
             return Bytes()
         return contents.of[rank]
+
+
+def _room(slot: Slot, array: tuple[int, int, str], size: int, why: str) -> None:
+    """Raises Opaque where slots leave their array, though it has room for as many, or no data decides it."""
+    places, (start, end, name) = slot.places, array
+    inside = start <= places.low and places.high + size <= end
+    if inside or not (slot.all_come or places.high + size - places.low <= end - start):
+        return
+    reached = f"{places.low}..{places.high + size - 1}, by {places.step}, of {name}, {start}..{end - 1}"
+    raise Opaque(Reason(f"slots place this access at bytes {reached}: {why}", parts=(why,)))
 
 
 def _all_or_none(value: PerLane, missing: Unknown) -> Value:

@@ -89,6 +89,17 @@ def test_places_that_come_back_by_open_turns(k: Small) -> None:
     assert (copied_to_one_place(flow) is None) is k.right
 
 
+@pytest.mark.parametrize("planted", ["_threads", "_meets"])
+def test_labels_find_planted_mistakes(planted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other threads are not looked at; each instruction is a meeting."""
+    if planted == "_threads":
+        monkeypatch.setattr(copies_in_flight._InFlight, planted, lambda *_: [])
+    else:
+        monkeypatch.setattr(copies_in_flight, planted, lambda _: True)
+    flows = [Flow(parse(k.text, "k.ptx").entries[0]) for k in read(COME_BACK) if not k.right]
+    assert None in map(copied_to_one_place, flows)
+
+
 #: The first of the drawn loops.
 FIRST = 29_0112
 

@@ -409,3 +409,40 @@ def test_a_slot_that_may_leave_its_array_is_taken_to_stay_inside(words: int) -> 
     )
     assert str(report.verdict) == "proved"
     assert any("stays inside `s`" in x for x in report.assumptions) is (words == 32)
+
+
+#: Words of the array, what the counter begins with, who takes numbers, and the verdict; ``line``: proved, and
+#: that an access stays inside is said.
+ALL_TAKE = TAKES.replace("@!%p1 bra L0; ", "")
+GROUPS = {side: _in_groups(0, 4, 0, "active", "lowest", "lowest", side=side).text for side in ("lt", "le")}
+BEFORE = _in_groups(0, 4, -4, "active", "lowest", "lowest", side="le").text
+ROOMS = [
+    (64, 0, TAKES, "proved"),
+    (64, 1, TAKES, "unknown"),
+    (65, 1, TAKES, "proved"),
+    (32, 0, TAKES, "line"),
+    (64, 0, ALL_TAKE, "proved"),
+    (64, 1, ALL_TAKE, "unknown"),
+    (32, 0, ALL_TAKE, "unknown"),
+    (32, 0, f"setp.gt.u32 %p6, %r1, 31; @%p6 bra L0; {ALL_TAKE}", "proved"),
+    (32, 1, f"setp.gt.u32 %p6, %r1, 31; @%p6 bra L0; {ALL_TAKE}", "unknown"),
+    (64, 0, GROUPS["lt"], "proved"),
+    (64, 0, GROUPS["le"], "unknown"),
+    (64, 0, BEFORE, "proved"),
+]
+
+
+@pytest.mark.parametrize(("words", "first", "takes", "expected"), ROOMS)
+def test_slots_that_leave_an_array_with_room_for_them(
+    words: int, first: int, takes: str, expected: str
+) -> None:
+    s, n = ".shared .align 16 .b8 s[2048];", ".shared .align 4 .b32 n;"
+    variables = VARIABLES.replace(n, "").replace(s, f"{n} {s.replace('2048', str(4 * words))}")
+    body = "bar.sync 0;\n".join(
+        [_reset(first).text, takes, BEHIND + "st.shared.u32 [%r85], %r84;", READ.text]
+    )
+    facts = {"kernel": {"k": {"grid": [1], "block": [THREADS]}}}
+    (report,) = syncverify.check(kernel(variables + body), facts=facts, replay=False, advice=False)
+    said = any("stays inside" in x for x in report.assumptions)
+    found = "line" if said and str(report.verdict) == "proved" else str(report.verdict)
+    assert found == expected, report.reason
