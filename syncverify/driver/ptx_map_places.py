@@ -47,7 +47,7 @@ def _by_several(found: Touched | None) -> bool:
     if found is None or len(found.clusters) == 0:
         return False
     places = np.unique(np.stack([found.clusters, *found.places]), axis=1)[1:]
-    return np.unique(places, axis=1).shape[1] < places.shape[1]
+    return bool(np.unique(places, axis=1).shape[1] < places.shape[1])
 
 
 __all__ = ["map_of_several"]
