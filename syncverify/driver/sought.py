@@ -48,7 +48,7 @@ from syncverify.driver.input_harm import Inputs
 from syncverify.driver.made_maps import made_otherwise
 from syncverify.driver.ptx_assumptions import ZERO_FLAGS
 from syncverify.driver.ptx_task import CheckTask, compiled
-from syncverify.driver.zero_launch import OfZeros, of_zeros, waits_for_blocks
+from syncverify.driver.zero_launch import NotExecuted, OfZeros, of_zeros, waits_for_blocks
 from syncverify.frontends.ptx.analysis.counted_blocks import UnorderedCount, unordered_count, used_counts
 from syncverify.frontends.ptx.exec.system import PtxSystem
 from syncverify.frontends.ptx.syntax.nodes import Module
@@ -104,7 +104,10 @@ def sought(report: KernelReport, module: Module, effort: ReplayEffort = SEARCH) 
     module = executed(module, k.function.name, report.policy)
     zeros, made = None, False
     try:
-        zeros = _of_zeros(k, module, effort, proved=proved)
+        seen = _of_zeros(k, module, effort, proved=proved)
+        if proved and isinstance(seen, NotExecuted) and ZERO_FLAGS in report.assumptions:
+            return _no_zeros(replace(report, seconds=report.seconds + time.perf_counter() - start), seen)
+        zeros = None if isinstance(seen, NotExecuted) else seen
         if proved and zeros is not None and not zeros.refutes:
             seconds = report.seconds + time.perf_counter() - start
             return _contradicted(replace(report, seconds=seconds), zeros, module, k)
@@ -152,7 +155,16 @@ def sought(report: KernelReport, module: Module, effort: ReplayEffort = SEARCH) 
     )
 
 
-def _of_zeros(k: CheckTask, module: Module, effort: ReplayEffort, *, proved: bool) -> OfZeros | None:
+def _no_zeros(report: KernelReport, none: NotExecuted) -> KernelReport:
+    """A proof that rests on zeros in memory, of which no execution says that they bring no harm."""
+    text = f"an execution with zeros in memory may contradict the proof, and none came to its end: {none.why}"
+    why = Reason(text, Cause.UNFINISHED)
+    return replace(report, verdict=Verdict.UNKNOWN, reason=why, proof=None)
+
+
+def _of_zeros(
+    k: CheckTask, module: Module, effort: ReplayEffort, *, proved: bool
+) -> OfZeros | NotExecuted | None:
     """Harm that blocks do which hand something over in memory that is zero at launch."""
     launch, program = compiled(k)
     return of_zeros(k, module, Inputs(program, launch.block), effort, proved=proved)

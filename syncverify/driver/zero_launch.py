@@ -9,6 +9,10 @@ on the input.
 Where a kernel decides by words behind a pointer that it writes too, the host may have set them: a semaphore
 that is 1 while it is free, a token, a mode beside a flag. Harm counts there if it comes with other words too.
 
+What executions say is one of three: there is harm, some have ended without any, or none says anything.
+A proof that rests on zeros is none in the third case. Nor is it where the host steers the kernel and
+they show harm: that may be of a host that means something else.
+
 So are kernels that count their blocks with nothing that orders memory by the count. Of these a race counts
 whose write or read is the one that nothing orders.
 
@@ -39,8 +43,9 @@ from syncverify.simulate.ptx.confirm import Confirmed, Limits, confirm
 from syncverify.simulate.ptx.harm import OF_CONTENTS, Kind
 from syncverify.simulate.ptx.parameter_uses import pointers
 
-#: Clusters of a launch, at most: all of them run.
-_MOST = 64
+#: Clusters of a launch, at most: all of them run. More than ``_SOME`` take more warp instructions.
+_MOST, _SOME = 256, 64
+_LARGE = Limits(600_000, 300_000, 6)
 #: Contents of the host's memory that are tried beside zeros.
 _CONTENTS = 16
 
@@ -60,27 +65,41 @@ class OfZeros:
     grid: Grid | None
 
 
+@dataclass(frozen=True, slots=True)
+class NotExecuted:
+    """No execution with zeros in memory was made, or none came to its end: ``why``."""
+
+    why: str
+
+
 def of_zeros(
     k: CheckTask, module: Module, inputs: Inputs, effort: ReplayEffort, *, proved: bool
-) -> OfZeros | None:
-    """Harm that executions with zeros in all memory show; None where they show none. Of an open grid launches
-    are executed that the kernel may be meant for (``meant_launches``). ``proved``: any harm is asked for."""
-    if (inputs.program.handing is None and not _unpublished(inputs.program)) or inputs.host_steers:
-        return None
+) -> OfZeros | NotExecuted | None:
+    """Harm that executions with zeros in all memory show; None where some end, and show none. Of an open grid
+    launches are executed that the kernel may be meant for (``meant_launches``). ``proved``: any harm is asked
+    for."""
+    if inputs.program.handing is None and not _unpublished(inputs.program):
+        return NotExecuted("nothing that blocks hand over is known")
+    steered = NotExecuted("what the host leaves in memory steers the kernel")
+    if inputs.host_steers and not proved:
+        return steered
     function = next(f for f in module.functions if f.name == k.function.name and f.entry)
     given = all(isinstance(e, int) for e in k.facts.grid)
     any_refutes = given or asks_extents(function)
     index = {p.name: n for n, p in enumerate(function.params)}
     leads = {k.facts.leaf(index[p], at, 8).name for p, at in pointers(function)} - {""}
     first: OfZeros | None = None
-    right = False
+    right, ended, why = False, False, "the facts allow no launch that can be made"
     for facts in asked_launches(k.facts, function, leads):
         made = _of_one(k.at(facts), module, function, inputs, effort)
-        if made is None:
+        if isinstance(made, NotExecuted):
+            why = made.why
             continue
         found, with_others = made
         if found.harm is None:
-            right = right or found.ran
+            right, ended, why = right or found.ran, ended or found.ended > 0, found.why or why
+        elif inputs.host_steers:
+            return steered
         elif first is None or (with_others and not first.refutes):
             first = OfZeros(found, with_others, None if given else facts.grid)
         if first is not None and any_refutes and (first.refutes or proved):
@@ -88,21 +107,23 @@ def of_zeros(
         if right and not any_refutes and (not proved or first is not None):
             break
     if first is None:
-        return None
+        return None if right or ended else NotExecuted(why)
     return first if not right or any_refutes else replace(first, refutes=False)
 
 
 def _of_one(
     k: CheckTask, module: Module, function: Function, inputs: Inputs, effort: ReplayEffort
-) -> tuple[Confirmed, bool] | None:
+) -> tuple[Confirmed, bool] | NotExecuted:
     """The same of one launch, and whether harm comes with other words behind pointers that steer, too."""
     of, program = compiled(k)
     clusters = 0 if of.grid is None else prod(of.grid) // of.ctas
     lines = _unpublished(program) if program.handing is None else frozenset[int]()
-    if (program.handing is None and not lines) or not 0 < clusters <= _MOST:
-        return None
+    if (program.handing is None and not lines) or not clusters:
+        return NotExecuted("the launch has no number of blocks")
+    if clusters > _MOST:
+        return NotExecuted(f"the launch has more than {_MOST} clusters")
     system = PtxSystem.fresh(program, of, 0, source_hash=k.hash, clusters=clusters)
-    limits = Limits(effort.steps, effort.each, effort.executions)
+    limits = _LARGE if clusters > _SOME else Limits(effort.steps, effort.each, effort.executions)
     function, signals = with_fenced_signals(function)  # in practical mode they release (K26)
     if signals:
         functions = tuple(function if f.name == function.name else f for f in module.functions)
@@ -124,7 +145,7 @@ def _of_one(
         others = (set_by_the_host(module, function, k.facts, system, n) for n in range(_CONTENTS))
         return found, all(search([x].__getitem__, 1).harm for x in others)
     except NoLaunchError:
-        return None
+        return NotExecuted("no launch meets the facts")
 
 
 def _memory_names(function: Function, facts: PtxFacts) -> dict[str, str]:
@@ -150,4 +171,4 @@ def _counts(harm: Harm) -> bool:
     return harm.kind in (Kind.HANG, Kind.RACE) or harm.section in OF_CONTENTS
 
 
-__all__ = ["OfZeros", "of_zeros", "waits_for_blocks"]
+__all__ = ["NotExecuted", "OfZeros", "of_zeros", "waits_for_blocks"]

@@ -140,3 +140,21 @@ def test_a_drawn_edit_of_one_line_is_named(name: str) -> None:
             named += n + 1 in places
             without += n + 1 not in places
     assert without <= named
+
+
+@pytest.mark.parametrize(
+    ("name", "wait", "rule"),
+    [
+        ("operand_after_fence", "wgmma.wait_group.sync.aligned {};", "SV401"),
+        ("map_edit", "cp.async.bulk.wait_group {};", "SV211"),
+    ],
+)
+def test_a_wait_for_too_few_groups_is_named(name: str, wait: str, rule: str) -> None:
+    path = CORPUS / f"{name}.good.ptx"
+    text = path.read_text().replace(wait.format(0), wait.format(1))
+    (report,) = check(text, facts=str(default_path(path)), advice=False)
+    assert report.verdict is Verdict.REFUTED
+    first = _first(report)
+    assert first.rule == rule
+    lines = text.splitlines()
+    assert any(wait.format(1) in lines[x.span.line - 1] for x in first.related)

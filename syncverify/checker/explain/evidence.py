@@ -43,6 +43,9 @@ _COMMITTED = {
     Access.MMA_READ: (Ev.WGMMA_COMMIT, Ev.WGMMA_WAIT),
 }
 
+#: Rules of operations in flight, and what waits for groups of them.
+_WAITED_FOR = {"SV211": Ev.BULK_WAIT, "SV401": Ev.WGMMA_WAIT}
+
 #: Warps of a warpgroup.
 _WARPS = 4
 
@@ -79,6 +82,8 @@ def evidence(run: Run, f: Failure) -> list[Seen]:
         found += [*_inits(run, f), *_before(run, f)]
     if f.rule == "SV204" and f.barrier >= 0:
         around += _after_inits(run, f)
+    if f.rule in _WAITED_FOR and f.barrier < 0:
+        around += _last_groups(run, f)
     if f.rule in _RACES and f.first is not None and f.second is not None:
         found += _released(run, f.first, f.second)
         around += _since(run, f.first, f.second)
@@ -173,6 +178,13 @@ def comers(run: Run, cta: int, number: int) -> int:
 def _waits_for_cluster(run: Run, f: Failure) -> bool:
     """Whether a failure is at the wait of a cluster's barrier: what its threads lack is an arrival before."""
     return any(who == f.cls and e[0] == Ev.CLUSTER_WAIT and e[1] == f.site for who, e in reversed(run.trace))
+
+
+def _last_groups(run: Run, f: Failure) -> Iterator[Place]:
+    """The last wait for groups, by the same threads, before operations that are still in flight."""
+    code = _WAITED_FOR[f.rule]
+    waits = [e[1] for who, e in run.trace[: f.position] if who == f.cls and e[0] == code and e[1] >= 0]
+    yield from ((site, "the last wait of these threads for groups, and not for all") for site in waits[-1:])
 
 
 def _inits(run: Run, f: Failure) -> Iterator[Place]:

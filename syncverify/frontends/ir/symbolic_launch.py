@@ -27,6 +27,8 @@ from syncverify.symbolic.protocol import BLOCK_GROUP, MEMBER
 
 #: Clusters of a grid with a number that are run one by one.
 MOST_BLOCKS = 8
+#: Blocks of a grid with a number that share global memory and are run together; of more, two represent all.
+MOST_TOGETHER = 4
 _AXES = ("x", "y", "z")
 
 
@@ -64,6 +66,8 @@ def open_systems(
         yield from launch.two_of_a_chain(flags) if flags else launch.any_cluster(len(sizes))
     elif not flags or launch.grid.ctas > 1:
         raise NotConcrete("blocks synchronize through global memory")
+    elif launch.is_small:
+        yield from launch.whole_grid()
     else:
         yield from launch.two_of_a_chain(flags)
 
@@ -124,6 +128,19 @@ class _OpenLaunch:
             raise NotConcrete(PAIRS)
         for lane in elected_lanes(program, self.grid, cluster, choice, self.symbols, here):
             yield IrSystem.fresh(program, self.grid, dict(self.values), cluster, lane, "", self.symbols, here)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the grid is a number of few blocks."""
+        return all(isinstance(x, int) for x in self.across) and self.grid.clusters <= MOST_TOGETHER
+
+    def whole_grid(self) -> Iterator[IrSystem]:
+        """All blocks of a grid of few, which share global memory."""
+        laid = tables(
+            self.kernel, self.values, self.grid.clusters, tracks_global=True, only=written(self.kernel)
+        )
+        here = [_placed(self.grid, cluster)[0] for cluster in range(self.grid.clusters)]
+        yield from self.systems_at(self.program(laid), dict(enumerate(here)))
 
     def two_of_a_chain(self, flags: Iterable[str]) -> Iterator[IrSystem]:
         """Two blocks that represent all which hand on flags, each to the next."""

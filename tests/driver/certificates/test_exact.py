@@ -107,7 +107,7 @@ def test_what_the_kernel_does_not_judge_is_said() -> None:
     k = kernel("idioms/D10_split_k_semaphore")
     (done,) = recheck(json.dumps(certificate("idioms/D10_split_k_semaphore")), "c.json", {k.name: k})
     assert not done.judged
-    assert set(done.met.reasons) == {"hand-over through global memory"}
+    assert set(done.met.reasons) == {"a bulk reduction into tracked global memory"}
 
 
 def test_a_copy_to_another_cta_is_judged() -> None:

@@ -15,6 +15,7 @@ from syncverify.checker.kernel.exact.knowledge import Epoch, Knowledge, VectorCl
 from syncverify.checker.kernel.exact.run import Follower
 from syncverify.checker.kernel.exact.state import Barrier, Meeting, Phase, ReplayedAgent
 from syncverify.checker.kernel.exact.tensor_maps import EditedMap
+from syncverify.checker.kernel.exact.words import Word
 from syncverify.model.events import Ev
 from syncverify.model.ordering import ORDERINGS, Need
 from syncverify.model.proxies import Access
@@ -179,6 +180,7 @@ class _Form:
             (frozenset(self.at(("t", cls), time) for cls, time in run.grid_waits), run.early is None),
             (frozenset(run.shared_inits), frozenset(run.overlays)),
             tuple((number, self.map(m)) for number, m in sorted(run.maps.items())),
+            (tuple((place, self.word(w)) for place, w in sorted(run.words.items())), frozenset(run.data)),
             tuple(self.at(("t", a.lanes.cls), 1) for a in run.actors),  # whether its CTA runs
         )
 
@@ -224,6 +226,20 @@ class _Form:
     def map_use(self, t: Touch) -> Hashable:
         done = None if t.done is None else self.at(*t.done)
         return t.cls, done, self.at(("t", t.cls), t.drained) if t.drained > 0 else t.drained
+
+    def word(self, w: Word) -> Hashable:
+        """A word of global memory: its signals, and the waits that these have ended."""
+        signals = tuple(
+            (
+                self.at(("t", s.cls), s.time),
+                (s.amount, s.lanes, s.adds),
+                self.row(s.past),
+                self.known(s.given),
+            )
+            for s in w.signals
+        )
+        waits = tuple((self.at(("t", x.cls), x.time), x.compare, x.value, x.seen) for x in w.waits)
+        return signals, waits
 
     def barrier(self, b: Barrier) -> Hashable:
         return (
@@ -288,8 +304,17 @@ class _Form:
             frozenset((self.at(*done), cta) for done, cta in a.copies),
             tuple((site, self.age(site, n)) for site, n in sorted(a.executions.items()) if not a.gone),
             tuple(self.group(a, kind) for kind in ("bulk.read", "cp")),
+            self.written(a),
             self.products(a),
         )
+
+    def written(self, a: ReplayedAgent) -> Hashable:
+        """The committed groups of bulk copies by whose end later waits may make known what they wrote."""
+        g = self.run.groups.get(("bulk.read", a.lanes.cls))
+        mark = ("g", "bulk", a.lanes.cls)
+        if g is None or not self.run.data:
+            return None
+        return tuple(self.rank(mark, v) for v in g.committed), self.at(mark, g.issued)
 
     def group(self, a: ReplayedAgent, kind: str) -> Hashable:
         """Committed groups that a wait may newly cover, by what their end makes known."""

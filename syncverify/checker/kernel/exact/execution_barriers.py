@@ -173,6 +173,8 @@ class Meetings(State):
 
     def on_cluster_arrive(self, a: ReplayedAgent, flags: int) -> bool:
         m = self.meetings.setdefault(("c",), Meeting())
+        if self.info.clusters > 1:
+            raise NotJudgedError("the cluster barrier of one of several clusters")
         if a.owes_wait:
             raise self.reject(a, "it arrives twice on the cluster barrier")
         self.enter(a, m, ("c",), release=not flags & Flag.RELAXED)

@@ -1,4 +1,4 @@
-"""Accesses to shared memory in one run, pair by pair: each rests on a row of ``model/ordering.py``.
+"""Accesses to memory in one run, pair by pair: each rests on a row of ``model/ordering.py``.
 
 Every access is kept, by its bytes; nothing is forgotten but what a later write over the same bytes, ordered
 after it, represents.
@@ -14,6 +14,7 @@ from syncverify.checker.kernel.exact.knowledge import Epoch, LaneClass
 from syncverify.model.events import (
     EACH_BLOCK,
     EACH_TIME,
+    GLOBAL_MEMORY,
     Footprint,
     StrongWord,
     SystemInfo,
@@ -82,7 +83,7 @@ Piece = tuple[int, int, Touch]
 
 
 class Memory:
-    """The accesses to the shared memory of each CTA: its reads and its writes by block."""
+    """The accesses to the shared memory of each CTA and to tracked global memory: reads, writes by block."""
 
     def __init__(self, info: SystemInfo, fences: list[list[int]]) -> None:
         self.info = info
@@ -205,7 +206,7 @@ class Memory:
         may be equal. Then it does not represent what it comes after: they need not.
         """
         info = self.info
-        if touch.barrier:
+        if touch.barrier or touch.fp.memory == GLOBAL_MEMORY:
             return False
         if touch.atomic or touch.site in info.equal_stores or info.varies is None:
             return touch.atomic or touch.site in info.equal_stores
@@ -216,6 +217,8 @@ class Memory:
         """Whether two stores of one instruction leave the same value in each byte of ``lo..hi``."""
         info = self.info
         if first.barrier or second.barrier or first.atomic or second.atomic:
+            return False
+        if first.fp.memory == GLOBAL_MEMORY:
             return False
         if first.site != second.site or first.kind is not Access.GENERIC_WRITE or second.kind != first.kind:
             return False

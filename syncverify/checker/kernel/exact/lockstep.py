@@ -22,7 +22,7 @@ _NUMBERED = frozenset({Ev.WAIT_TOKEN, Ev.POLL_TOKEN})
 #: What no other class waits for, and what only classes of the same warpgroup do.
 _ALONE = frozenset(
     {
-        Ev.READ, Ev.WRITE, Ev.USE, Ev.FRAG_READ, Ev.FRAG_WRITE, Ev.GLOBAL_READ, Ev.GLOBAL_WRITE, Ev.FENCE,
+        Ev.READ, Ev.WRITE, Ev.USE, Ev.FRAG_READ, Ev.FRAG_WRITE, Ev.GLOBAL_READ, Ev.FENCE,
         Ev.PROXY_FENCE, Ev.CP_ASYNC, Ev.CP_COMMIT, Ev.CP_WAIT, Ev.BULK_STORE, Ev.BULK_COMMIT, Ev.BULK_WAIT,
     }
 )  # fmt: skip
@@ -97,6 +97,7 @@ class LockstepChecker(Follower):
         new.memory.touches = {
             memory: [(lo, hi, touch(t)) for lo, hi, t in kept] for memory, kept in self.memory.touches.items()
         }
+        new.words, new.data = {place: w.copy() for place, w in self.words.items()}, set(self.data)
         new.barriers = {index: _barrier(b) for index, b in self.barriers.items()}
         new.lives, new.ended = dict(self.lives), dict(self.ended)
         new.shared_inits, new.overlays = set(self.shared_inits), set(self.overlays)

@@ -28,6 +28,8 @@ class Mbarriers(State):
         if b is None:
             raise self.reject(a, "the barrier is not alive")
         if self.info.barriers[index].cta != a.info.cta:
+            if self.info.clusters > 1:
+                raise NotJudgedError("a barrier of another cluster")
             a.far[self.info.barriers[index].cta] = a.lanes.time
         self.initialized(a, b)
         b.uses[a.lanes.cls] = a.lanes.time

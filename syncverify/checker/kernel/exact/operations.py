@@ -6,16 +6,30 @@ from functools import partial
 from typing import Any
 
 from syncverify.checker.kernel.exact.execution_barriers import Meetings
+from syncverify.checker.kernel.exact.global_memory import GlobalMemory
 from syncverify.checker.kernel.exact.hazards import UNCOUNTED, NotJudgedError, Touch
 from syncverify.checker.kernel.exact.knowledge import Epoch, VectorClock
 from syncverify.checker.kernel.exact.mbarriers import LARGEST, Mbarriers
 from syncverify.checker.kernel.exact.state import ReplayedAgent
 from syncverify.checker.kernel.exact.tensor_maps import TensorMaps
-from syncverify.model.events import EACH_TIME, MOVED, NEVER, NO_ARRIVAL_NEEDED, PLACED, TAKEN, Flag, Footprint
+from syncverify.model.events import (
+    EACH_TIME,
+    GLOBAL_MEMORY,
+    MOVED,
+    NEVER,
+    NO_ARRIVAL_NEEDED,
+    PLACED,
+    TAKEN,
+    Flag,
+    Footprint,
+)
 from syncverify.model.proxies import Access, Scope, Space
 
+#: Memory that blocks of a cluster reach.
+_SHARED = Space.SHARED_CTA | Space.SHARED_CLUSTER
 
-class Operations(Mbarriers, Meetings, TensorMaps):
+
+class Operations(Mbarriers, Meetings, TensorMaps, GlobalMemory):
     """The rules of what reads and writes."""
 
     def touch(self, a: ReplayedAgent, kind: Access, number: int, **more: Any) -> Touch:
@@ -54,6 +68,8 @@ class Operations(Mbarriers, Meetings, TensorMaps):
         its own, since a fence of the own CTA's memory does not bridge it (C5).
         """
         cta = made.fp.memory
+        if self.info.clusters > 1:
+            raise NotJudgedError("shared memory of another cluster")
         row = a.lanes.joined.happened
         if not any(row.get(("t", o.lanes.cls), 0) for o in self.actors if o.info.cta == cta):
             raise self.reject(a, f"nothing shows that cta{cta} runs")
@@ -117,25 +133,28 @@ class Operations(Mbarriers, Meetings, TensorMaps):
             self.reads_over(a)
         return True
 
-    def on_global(self, a: ReplayedAgent, fp: int, flags: int, *_: Any) -> bool:
-        """Plain accesses to global memory order nothing."""
-        if flags:
-            raise NotJudgedError("synchronization through global memory")
-        return True
-
     def on_proxy_fence(self, a: ReplayedAgent, spaces: int, flags: int) -> bool:
         """What is visible is bridged, of the memory that the fence names (C5)."""
-        if spaces & (Space.SHARED_CTA | Space.SHARED_CLUSTER):
-            for know in {id(k): k for k in (a.lanes.joined, a.lanes.own)}.values():
-                for mark, value in know.visible.items():
-                    memory = mark[2] if mark[0] == "r" else a.info.cta
-                    if mark[0] == "t":
-                        memory = self.info.classes[mark[1]].cta
-                    if memory == a.info.cta or spaces & Space.SHARED_CLUSTER:
-                        know.bridged.advance_to(mark, value)
-            if not flags:
-                self.reads_over(a, far=bool(spaces & Space.SHARED_CLUSTER) or self.info.ctas == 1)
+        for know in {id(k): k for k in (a.lanes.joined, a.lanes.own)}.values():
+            for mark, value in know.visible.items():
+                if self.names(a, spaces, flags, mark):
+                    know.bridged.advance_to(mark, value)
+        if spaces & _SHARED and not flags:
+            self.reads_over(a, far=bool(spaces & Space.SHARED_CLUSTER) or self.info.ctas == 1)
         return True
+
+    def names(self, a: ReplayedAgent, spaces: int, flags: int, mark: Epoch) -> bool:
+        """Whether a proxy fence is of the memory of what a mark counts. Of global memory both halves are
+        needed in one place."""
+        memory = mark[2] if mark[0] == "r" else a.info.cta
+        if mark[0] == "t":
+            memory = self.info.classes[mark[1]].cta
+        if memory == GLOBAL_MEMORY:
+            return bool(spaces & Space.GLOBAL) and not flags
+        near = memory == a.info.cta
+        return bool(spaces & (_SHARED if near else Space.SHARED_CLUSTER)) and (
+            near or self.info.clusters == 1
+        )
 
     def issue(self, a: ReplayedAgent, kind: str) -> tuple[Epoch, int]:
         mark, g = self.group(a, kind)
@@ -153,6 +172,9 @@ class Operations(Mbarriers, Meetings, TensorMaps):
         self, a: ReplayedAgent, copies: tuple[tuple[int, int, int], ...], source: int, number: int
     ) -> bool:
         made = []
+        if source >= 0 and len(copies) != 1:
+            raise NotJudgedError("copies from tracked global memory to several places")
+        read = self.touch_global(a, Access.ASYNC_READ, source)
         for fp, index, nbytes in copies:
             self.use(a, index)
             made.append((self.touch(a, Access.ASYNC_WRITE, fp) if fp >= 0 else None, index, nbytes))
@@ -161,8 +183,9 @@ class Operations(Mbarriers, Meetings, TensorMaps):
             self.use_map(a, number, first)
         for touch, index, nbytes in made:
             done = self.land(a, index, nbytes * a.info.count)
-            if touch is not None:
-                touch.done = done
+            for one in (touch, read):
+                if one is not None:
+                    one.done = done
             cta = self.info.barriers[index].cta if touch is None else touch.fp.memory
             a.copies.append((done, cta))
         return True
@@ -189,17 +212,25 @@ class Operations(Mbarriers, Meetings, TensorMaps):
         return True
 
     def on_bulk_store(self, a: ReplayedAgent, fp: int, target: int, number: int, reduces: int) -> bool:
-        self.use_map(a, number, self.touch(a, Access.ASYNC_READ, fp, done=self.issue(a, "bulk.read")))
+        mark, issued = self.issue(a, "bulk.read")
+        self.use_map(a, number, self.touch(a, Access.ASYNC_READ, fp, done=(mark, issued)))
+        if target >= 0 and reduces:
+            raise NotJudgedError("a bulk reduction into tracked global memory")
+        self.touch_global(a, Access.ASYNC_WRITE, target, done=(("g", "bulk", a.lanes.cls), issued))
         return True
 
     def on_bulk_wait(self, a: ReplayedAgent, pending: int, read: int) -> bool:
         mark, g = self.group(a, "bulk.read")
         a.lanes.own.mark(mark, g.covered(pending))
+        if not read and self.data:
+            a.lanes.own.mark(("g", "bulk", a.lanes.cls), g.covered(pending))
         if pending == 0:
             self.drain(a, commits=False)
         return True
 
     def on_cp_async(self, a: ReplayedAgent, fp: int, source: int) -> bool:
+        if source >= 0:
+            raise NotJudgedError("cp.async from tracked global memory")
         self.touch(a, Access.CPASYNC_WRITE, fp, done=self.issue(a, "cp"))
         return True
 

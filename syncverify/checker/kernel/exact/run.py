@@ -52,6 +52,7 @@ class Follower(Operations, RegisterPools):
             self.all_over(m)
         self.pool()
         self.collectives()
+        self.decided()
         if not self.grid_waits and not self.info.has_to_wait:
             self.inputs.clear()
         elif self.early:
@@ -175,7 +176,7 @@ class Follower(Operations, RegisterPools):
 
 
 #: Accesses to global memory.
-_GLOBAL_READS = frozenset({Ev.GLOBAL_READ, Ev.BULK_LOAD, Ev.CP_ASYNC})
+_GLOBAL_READS = frozenset({Ev.GLOBAL_READ, Ev.BULK_LOAD, Ev.CP_ASYNC, Ev.SPIN})
 _GLOBAL = _GLOBAL_READS | {Ev.GLOBAL_WRITE, Ev.GLOBAL_ATOMIC, Ev.BULK_STORE}
 #: What a warp executes as one: always, or where the event says that it is aligned.
 _MEET = frozenset({Ev.ELECT, Ev.WGMMA_FENCE, Ev.WGMMA, Ev.WGMMA_COMMIT, Ev.WGMMA_WAIT})
@@ -212,9 +213,10 @@ _HANDLERS: dict[int, Callable[..., bool]] = {
     Ev.COLLECTIVE: _F.on_collective,
     Ev.FENCE: _F.on_fence,
     Ev.PROXY_FENCE: _F.on_proxy_fence,
-    Ev.GLOBAL_READ: _F.on_global,
-    Ev.GLOBAL_WRITE: _F.on_global,
-    Ev.GLOBAL_ATOMIC: _F.on_global,
+    Ev.GLOBAL_READ: _F.on_global_read,
+    Ev.GLOBAL_WRITE: _F.on_global_write,
+    Ev.GLOBAL_ATOMIC: _F.on_global_atomic,
+    Ev.SPIN: _F.on_spin,
     Ev.SETMAXNREG: _F.on_setmaxnreg,
     Ev.COMPLETE_TX: _F.on_complete_tx,
     Ev.CP_ASYNC: _F.on_cp_async,

@@ -10,6 +10,7 @@ from syncverify.base.certificate_data import RejectedError
 from syncverify.checker.kernel.exact.hazards import Memory, NotJudgedError, Touch
 from syncverify.checker.kernel.exact.knowledge import Epoch, Knowledge, LaneClass, VectorClock
 from syncverify.checker.kernel.exact.polls import Use
+from syncverify.checker.kernel.exact.words import Word
 from syncverify.model.events import Agent, Event, SystemInfo, ThreadClass
 
 #: What is assumed of memory that is read while the grid before may run.
@@ -134,8 +135,10 @@ class State:
     def __init__(self, info: SystemInfo, agents: Sequence[Agent | None]) -> None:
         """``agents``: None for classes whose events come from elsewhere."""
         self.info = info
-        if self.info.tracks_global or self.info.clusters > 1:
-            raise NotJudgedError("hand-over through global memory")
+        if why := _not_judged(info):
+            raise NotJudgedError(why)
+        self.words: dict[tuple[int, int], Word] = {}  # of global memory, by their bytes
+        self.data: set[tuple[int, int]] = set()  # what else of it is accessed
         self.grid_waits: list[tuple[int, int]] = []  # for the grid before: class, time
         self.early: Exception | None = None  # for the first access to global memory before such a wait
         self.inputs: dict[str, None] = {}  # what is assumed of reads before such a wait, in order
@@ -197,6 +200,17 @@ class State:
         if found is None:
             found = self.groups[kind, a.lanes.cls] = Groups()
         return ("g", kind, owner), found
+
+
+def _not_judged(info: SystemInfo) -> str:
+    """Which blocks that share global memory are not judged: those that stand for others, or come after them,
+    and clusters of several blocks beside each other.
+    """
+    if info.clusters > 1 and info.ctas > 1:
+        return "hand-over through global memory between clusters of several blocks"
+    if info.flag_chain or info.modular_cluster or info.footprint_partition or info.clusters_run_sequentially:
+        return "hand-over through global memory by blocks that stand for others"
+    return ""
 
 
 def _alike(info: SystemInfo, size: int) -> list[list[int]]:

@@ -98,7 +98,7 @@ def judged(text: str, threads: int, cluster: int = 1) -> tuple[str, str]:
     )  # fmt: skip
     (report,) = syncverify.check(text, facts=facts, scope="exact", replay=False, advice=False)
     # what is asked besides, on words that several blocks access, comes behind the proof
-    assert all(x.startswith("not judged: hand-over") for x in said[1:])
+    assert all(x == said[0] or x.startswith("not judged: hand-over") for x in said[1:])
     return str(report.verdict), said[0]
 
 

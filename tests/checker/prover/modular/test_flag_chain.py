@@ -248,13 +248,19 @@ def test_a_chain_of_the_corpus_for_every_grid() -> None:
 
 @pytest.mark.parametrize("half", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
-    "name", ["as it is", "flags of their own", pytest.param("any number of turns", marks=pytest.mark.slow)]
+    ("name", "left"),
+    [
+        ("as it is", 9),
+        ("flags of their own", 6),
+        pytest.param("any number of turns", 9, marks=pytest.mark.slow),
+    ],
 )
-def test_its_certificate(name: str, half: int) -> None:
+def test_its_certificate(name: str, left: int, half: int) -> None:
+    """``left``: so many of its systems the judge leaves to the checker: chains, and flags stored to again."""
     (kernel,) = parse(GOOD[name], name)
     data = json.loads(dumps([certify(kernel, check_kernel(kernel, scope=ScopeKind.ALL))]))
     (done,) = recheck(json.dumps(data), "c.json", {kernel.name: kernel})
-    assert (done.kind, done.scope, len(done.met.reasons)) == ("sizes", ScopeKind.ALL, 12)
+    assert (done.kind, done.scope, len(done.met.reasons)) == ("sizes", ScopeKind.ALL, left)
     every = [c for c in changes(data) if not unordered(*c)]
     some = every[:: max(len(every) // 40, 1)]
     for path, how in some[half::2]:
