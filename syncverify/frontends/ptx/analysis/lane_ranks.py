@@ -24,8 +24,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
 
 from syncverify.frontends.ptx.analysis.lane_masks import LaneMasks
+from syncverify.frontends.ptx.analysis.thread_values import Numbers, ThreadValues
 from syncverify.frontends.ptx.analysis.uniformity import LANES, Uniformity
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Reg, Special
 from syncverify.frontends.ptx.syntax.operands import registers
@@ -54,7 +58,7 @@ class Leader:
     lowest: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LaneRanks:
     """The ranks that places are made of. ``masks``: the masks of the function."""
 
@@ -68,7 +72,7 @@ class LaneRanks:
     def _alone(self, k: int) -> bool:
         """Whether one lane at most comes to an instruction: its number equals what all lanes hold alike."""
         return any(
-            (self.is_lane(one, at) or self._is_thread(one, at)) and self._alike(other, at)
+            (self.is_lane(one, at) or self._is_thread(one, at)) and self.alike(other, at)
             for at, *ops in self.masks.equal(k)
             for one, other in (ops, ops[::-1])
         )
@@ -97,16 +101,16 @@ class LaneRanks:
             return self._step(ops[0], k, access, scale, depth - 1)
         if i.op in ("add", "sub"):
             return self._sum(ops, k, access, scale, depth)
-        if i.op == "mad" and i.mods[0] in ("lo", "wide") and all(self._alike(op, k) for op in ops[:2]):
+        if i.op == "mad" and i.mods[0] in ("lo", "wide") and all(self.alike(op, k) for op in ops[:2]):
             return self._step(ops[2], k, access, scale, depth - 1)
         factor = self._factor(i, k)
-        if factor <= 0 or (i.op == "mad" and not self._alike(ops[2], k)):
+        if factor <= 0 or (i.op == "mad" and not self.alike(ops[2], k)):
             return 0
         return self._step(ops[0], k, access, scale * factor, depth - 1)
 
     def _sum(self, ops: tuple[Operand, ...], k: int, access: int, scale: int, depth: int) -> int:
         for one, other in (ops, ops[::-1]):
-            if self._alike(other, k):
+            if self.alike(other, k):
                 return self._step(one, k, access, scale, depth - 1)
         return 0
 
@@ -118,7 +122,7 @@ class LaneRanks:
                 return n if i.op != "shl" else 1 << n if n < 32 else 0
         return 0
 
-    def _alike(self, op: Operand, k: int) -> bool:
+    def alike(self, op: Operand, k: int) -> bool:
         """Whether an operand is one value in the lanes of a warp that execute an instruction together."""
         names = tuple(registers(op))
         if isinstance(op, Special):
@@ -249,9 +253,21 @@ class LaneRanks:
         if k is None:
             return False
         i = self._body[k]
-        if i.op == "and" and i.operands[2] == Imm(31):
-            return self._is_thread(i.operands[1], k)
-        return i.op in ("mov", "cvt") and _WHOLE.issuperset(i.mods) and self.is_lane(i.operands[1], k)
+        if i.op == "and" and i.operands[2] == Imm(31) and self._is_thread(i.operands[1], k):
+            return True
+        if i.op in ("mov", "cvt") and _WHOLE.issuperset(i.mods) and self.is_lane(i.operands[1], k):
+            return True
+        numbers = self._numbers.read(op, at)  # ``t % 32`` of a signed number, and other ways
+        return numbers is not None and bool((numbers == self._lanes).all())
+
+    @cached_property
+    def _numbers(self) -> ThreadValues:
+        x, y, z = self.uniformity.block
+        return ThreadValues(self.masks.flow, (x, y, z))
+
+    @cached_property
+    def _lanes(self) -> Numbers:
+        return np.arange(self._numbers.threads, dtype=np.uint64) % np.uint64(32)
 
     def _is_thread(self, op: Operand, at: int) -> bool:
         """Whether the low five bits of an operand are those of the thread's number in its block."""

@@ -113,7 +113,7 @@ class MaskValues:
             return None
         i = self.flow.body[k]
         of = i.operands[-1]
-        if i.operands[1] == Imm(_LAST) and i.op in ("sub", "xor"):
+        if i.op in ("sub", "xor") and self._is_last(i.operands[1], k):
             found = self.chosen_lane(of, k)
             return None if found is None else replace(found, from_last=not found.from_last)
         if not isinstance(of, Reg) or i.name not in ("bfind.u32", "clz.b32", "bfind.shiftamt.u32"):
@@ -146,6 +146,14 @@ class MaskValues:
         near = self.flow.block_of[at] in blocks
         last = max((k for k in found if k < at or not near), default=at)
         return last if self.before(last, at) else None
+
+    def _is_last(self, op: Operand, at: int) -> bool:
+        """Whether an operand is the number of the last lane."""
+        k = self._written(op, at) if isinstance(op, Reg) else None
+        if k is None:
+            return op == Imm(_LAST)
+        i = self.flow.body[k]
+        return i.name in ("mov.u32", "mov.s32", "mov.b32") and i.operands[1] == Imm(_LAST)
 
     def _copied(self, k: int) -> tuple[Reg, int] | None:
         """The register that an instruction copies, and where that is read."""

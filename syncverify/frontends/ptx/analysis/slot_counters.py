@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 
 from syncverify.frontends.ptx.analysis.address_ranges import AddressRanges, Interval
 from syncverify.frontends.ptx.analysis.lane_ranks import ALONE, LaneRanks
-from syncverify.frontends.ptx.analysis.slot_forms import MOST_NUMBER, Paths
+from syncverify.frontends.ptx.analysis.slot_forms import Paths
+from syncverify.frontends.ptx.analysis.slot_sums import MOST_NUMBER
 from syncverify.frontends.ptx.analysis.thread_values import ThreadValues
 from syncverify.frontends.ptx.analysis.uniformity import Uniformity
 from syncverify.frontends.ptx.decode.memory import Access, decode_access

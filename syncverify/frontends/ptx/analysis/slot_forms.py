@@ -1,97 +1,35 @@
 """Addresses as sums of a number that an atomic brought, a rank, and what does not vary with either.
 
 A *slot number* is what an ``atom.add`` brings, or what ``shfl`` hands from the lane that alone executed it to
-the others of its warp. A *rank* counts the lanes of a ballot on one side of the own one. An example, of
-``buf[base + rank]`` with 4 bytes for each: ``4 * number + 4 * rank + buf``.
+the others of its warp. A *rank* counts the lanes of a ballot on one side of the own one, or is the number of
+the lane. The sums are those of ``slot_sums``. An example:
 
     atom.shared.add.u32 %n, [%c], 1;  shl.b32 %o, %n, 2;  add.u32 %a, %o, %buf;   // 4 * number + buf
-
-The terms hold modulo 2**32, as addresses of shared memory do: each step is a sum, or a product with a number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from syncverify.frontends.ptx.analysis.address_ranges import AddressRanges, Interval
 from syncverify.frontends.ptx.analysis.lane_ranks import LaneRanks
+from syncverify.frontends.ptx.analysis.slot_sums import MOST_NUMBER, OWN, Form, Rank
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Instr, Mem, Operand, Pair, Reg
 from syncverify.frontends.ptx.syntax.operands import results
+from syncverify.frontends.ptx.syntax.types import width
 
-_ALL_LANES = 0xFFFFFFFF
+_ALL_LANES, _LANES = 0xFFFFFFFF, 32
 _WORDS = frozenset({"u32", "s32", "b32", "u64", "s64", "b64"})
 _COPIES = frozenset({"to", "shared", "shared::cta", "u32", "s32", "b32", "u64", "s64", "b64"})
-_ZERO = Interval(0, 0, 0)
-#: Instructions between an atomic and an address, at most; the most that a slot number is multiplied by.
-_DEEPEST, _MOST = 16, 1 << 16
-#: Slot numbers are taken to stay below: no sum of one and a number wraps.
-MOST_NUMBER = 1 << 30
+#: Instructions between an atomic and an address, at most.
+_DEEPEST = 16
+#: Products by which compilers divide: the higher word is shifted further.
+_PRODUCTS = frozenset({"mul.hi.u32", "mul.hi.s32", "mul.wide.u32", "mul.wide.s32"})
 #: Relations by which one operand is at most the other, or that less one.
 _LESS = {"lt": 1, "lo": 1, "le": 0, "ls": 0}
-
-
-@dataclass(frozen=True, slots=True)
-class Rank:
-    """The lanes of a mask on one side of the own one, which is one of them. ``made``: the instruction that
-    makes the mask; ``first``: the least rank, 1 where the own lane counts; ``one``: all lanes of the warp
-    have one mask."""
-
-    made: int
-    first: int
-    one: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """``scale * number + by * rank + rest``.
-
-    ``takes``: the atomics one of which brought the number; ``shuffle``: the ``shfl`` that handed it on;
-    ``group``: what makes the mask of the lanes that got it, None where these are all of the warp.
-    ``most``: what the number is at most, and what number and rank together are, as the kernel compares them.
-    ``negative``: a sum on the way may be below 0.
-    """
-
-    takes: frozenset[int] = frozenset()
-    scale: int = 0
-    shuffle: int | None = None
-    group: int | None = None
-    rank: Rank | None = None
-    by: int = 0
-    rest: Interval = _ZERO
-    most: tuple[int, int] = (MOST_NUMBER, MOST_NUMBER)
-    negative: bool = False
-
-    def times(self, n: int) -> Form | None:
-        """The sum, multiplied."""
-        if not 0 < abs(n) * max(abs(self.scale), abs(self.by), 1) <= _MOST:
-            return None
-        rest = _scaled(self.rest, n)
-        return replace(self, scale=self.scale * n, by=self.by * n, rest=rest, negative=self.negative or n < 0)
-
-    def plus(self, other: Form) -> Form | None:
-        """The sum of two, of which one at most has a slot number, and one at most a rank."""
-        if (self.takes and other.takes) or (self.rank and other.rank):
-            return None
-        one, two = (self, other) if self.takes else (other, self)
-        rest, negative = one.rest.plus(two.rest), self.negative or other.negative
-        return replace(one, rank=self.rank or other.rank, by=self.by or other.by, rest=rest,
-                       negative=negative or rest.low < 0)  # fmt: skip
-
-    def within(self, most: int | None) -> Form:
-        """The same where the sum is known to be at most so much."""
-        if most is None or self.scale != 1 or max(map(abs, (self.rest.low, self.rest.high))) > MOST_NUMBER:
-            return self
-        limit, (number, both) = most - self.rest.low, self.most
-        if self.rank is None:
-            return replace(self, most=(min(number, limit), both))
-        return replace(self, most=(number, min(both, limit))) if self.by == 1 else self
-
-
-def _scaled(x: Interval, n: int) -> Interval:
-    return x.times(n) if n >= 0 else Interval(x.high * n, x.low * n, x.step * -n)
 
 
 @dataclass(frozen=True)
@@ -127,6 +65,8 @@ class SlotForms:
         if takes:
             return Form(takes, 1)
         at = self.flow.versions.writer[v]
+        if self.ranks.is_lane(op, k):
+            return self._own(op, k)
         if at < 0 or self.flow.body[at].guard is not None:
             return None
         i = self.flow.body[at]
@@ -139,7 +79,15 @@ class SlotForms:
             return None
         return self._computed(i, at, access, depth)
 
+    def _own(self, op: Operand, k: int) -> Form:
+        """The number of the lane."""
+        known = self.ranges.operand(op, k)
+        numbers = known.within(0, _LANES - 1) if known is not None else Interval(0, _LANES - 1)
+        return Form(rank=Rank(OWN, 0, numbers=numbers), by=1)
+
     def _computed(self, i: Instr, k: int, access: int, depth: int) -> Form | None:
+        if i.op == "shr":
+            return self._quotient(i, k, access, depth)
         parts = [self._operand(x, k, access, depth) for x in i.operands[1:]]
         one, other = parts[0], parts[1] if len(parts) > 1 else None
         if one is None or (len(parts) > 1 and other is None):
@@ -150,6 +98,8 @@ class SlotForms:
             return None
         if i.op == "add":
             return one.plus(other)
+        if i.op in ("and", "or", "rem"):
+            return _reduced(i, one, other)
         if i.op == "sub":
             less = other.times(-1)
             return None if less is None else one.plus(less)
@@ -157,6 +107,25 @@ class SlotForms:
         if i.op != "mad" or product is None:
             return product
         return None if parts[2] is None else product.plus(parts[2])
+
+    def _quotient(self, i: Instr, k: int, access: int, depth: int) -> Form | None:
+        """A shift to the right that leaves nothing, also behind the product by which compilers divide."""
+        source, bits = i.operands[1], self.ranges.operand(i.operands[2], k)
+        if bits is None or bits.low != bits.high or not 0 <= bits.low < 64 or not isinstance(source, Reg):
+            return None
+        at = self.flow.versions.writer[self.flow.versions.read(source.name, k)]
+        product = self.flow.body[at] if at >= 0 and self.flow.body[at].guard is None else None
+        if product is None or product.name not in _PRODUCTS or product.operands[0] != source:
+            whole = width(i.mods[-1]) == 32 and bits.low < 32
+            form = self._operand(source, k, access, depth) if whole else None
+            return None if form is None else form.quotient(1 << bits.low)
+        factor = self.ranks.uniformity.constant(product.operands[2], at)
+        form = self._operand(product.operands[1], at, access, depth - 1) if factor and depth else None
+        if form is None or factor is None or (width(i.mods[-1]) == 64) != (product.mods[0] == "wide"):
+            return None
+        factor = factor & _ALL_LANES if product.mods[-1] == "u32" else factor
+        shifted = bits.low + (0 if product.mods[0] == "wide" else 32)
+        return form.quotient(-(-(1 << shifted) // factor)) if factor > 0 else None
 
     def _brought_by(self, v: int, seen: set[int]) -> frozenset[int]:
         """The atomics one of which brought what a version of a register holds; none where it may be anything
@@ -187,12 +156,11 @@ class SlotForms:
             return None
         if isinstance(into, Pair) and not isinstance(into.first, Reg):
             return None
-        if (constant(mask, k) or 0) & _ALL_LANES == _ALL_LANES:
-            takes: dict[int, int | None] = {
-                t: None for t in self._taken(source, k) if self._leads(t, lane, k)
-            }
-        else:
-            led = {t: self._leads_group(t, lane, mask, k) for t in self._taken(source, k)}
+        taken = self._taken(source, k)
+        whole = (constant(mask, k) or 0) & _ALL_LANES == _ALL_LANES
+        takes: dict[int, int | None] = {t: None for t in taken if whole and self._leads(t, lane, k)}
+        if not takes:
+            led = {t: self._leads_group(t, lane, None if whole else mask, k) for t in taken}
             takes = {t: made for t, made in led.items() if made is not None}
         if len(takes) != 1:
             return None
@@ -204,18 +172,19 @@ class SlotForms:
         takes = [t for t in self.atomics if results(self.flow.body[t]) == (source.name,)]
         return [t for t in takes if self._arrives(t, source.name, k)]
 
-    def _leads_group(self, take: int, lane: Operand, mask: Operand, k: int) -> int | None:
+    def _leads_group(self, take: int, lane: Operand, mask: Operand | None, k: int) -> int | None:
         """What makes the mask that ``shfl`` is given, if the lane that it reads from alone of these lanes
-        executes an atomic before. All lanes of the mask come to the choice and to the ``shfl``."""
+        executes an atomic before. All lanes of the mask come to the choice and to the ``shfl``.
+        Without a mask the whole warp comes, and each lane reads from the one that leads its own group."""
         ranks = self.ranks
         chosen = ranks.masks.chosen_by(take, k)
         if chosen is None or k in self.paths.after(k, frozenset({chosen[0]})):
             return None
         leader = ranks.led_by(*chosen[1:])
-        origin = ranks.masks.values.origin(mask, k) if isinstance(mask, Reg) else None
-        if leader is None or leader.made != origin or ranks.chosen(lane, k) != leader:
+        if leader is None or ranks.chosen(lane, k) != leader:
             return None
-        return leader.made
+        origin = ranks.masks.values.origin(mask, k) if isinstance(mask, Reg) else None
+        return leader.made if mask is None or leader.made == origin else None
 
     def _leads(self, take: int, lane: Operand, k: int) -> bool:
         """Whether the lane that ``shfl`` reads from, and no other one, executes an atomic before it does."""
@@ -227,7 +196,10 @@ class SlotForms:
         if k in self.paths.after(k, frozenset({branch})):
             return False  # it hands on again what was taken for an earlier turn
         ways = ((one, other), (other, one))
-        return any(ranks.is_lane(own, at) and self._same(named, at, lane, k) for own, named in ways)
+        return any(
+            ranks.is_lane(own, at) and ranks.alike(named, at) and self._same(named, at, lane, k)
+            for own, named in ways
+        )
 
     def _same(self, one: Operand, at: int, other: Operand, k: int) -> bool:
         """Whether two operands hold one value: a number, or a register written once for both."""
@@ -275,12 +247,29 @@ class SlotForms:
                     yield self.flow.versions.read(one.name, at), limit - less
 
 
+def _reduced(i: Instr, one: Form, other: Form) -> Form | None:
+    """A sum as a mask or a remainder leaves it, or put together with the bits below it."""
+    if not one.takes and i.op != "rem":
+        one, other = other, one
+    if i.op == "or":
+        more = other.ranks.plus(other.rest)
+        low = 1 << max(more.high, 1).bit_length()
+        apart = one.takes and not other.takes and more.low >= 0 and one.divisible(low)
+        return one.plus(other) if apart else None
+    n = other.rest.low
+    if other.takes or other.rank or other.needs or n != other.rest.high:
+        return None
+    if i.op == "and":
+        return one.masked(n & _ALL_LANES)
+    return one.below(n) if width(i.mods[-1]) == 32 else None
+
+
 def _product(i: Instr, one: Form, other: Form) -> Form | None:
     """A product with a number, or a shift by one."""
-    if i.op != "shl" and not one.takes and one.rank is None and one.rest.low == one.rest.high:
+    if i.op != "shl" and one == Form(rest=one.rest) and one.rest.low == one.rest.high:
         one, other = other, one
     n = other.rest.low
-    if other.takes or other.rank or n != other.rest.high:
+    if other.takes or other.rank or other.needs or n != other.rest.high:
         return None
     if i.op == "shl":
         return one.times(1 << n) if 0 <= n < 32 else None
@@ -332,4 +321,4 @@ class Paths:
         return {j for j in inside if other in self.after(j, stops)}
 
 
-__all__ = ["MOST_NUMBER", "Form", "Paths", "Rank", "SlotForms"]
+__all__ = ["Paths", "SlotForms"]

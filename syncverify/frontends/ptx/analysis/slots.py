@@ -21,10 +21,17 @@ lane adds its rank. Lanes of one ballot have different ranks below its count, so
 ballot and ``shfl`` are by all lanes, and threads synchronize by barriers of the block or of the warp alone.
 Each lane accesses its slot before its next barrier, so before the one that orders the atomic with a reset.
 
+*Rows for a warp.* One lane may take a number for its whole warp, and each lane access the place of its own
+number behind it: ``row = atomicAdd(&n, 1); buf[32 * row + lane] = x``. Lanes of one warp are ``by`` bytes
+apart, and windows are no longer; the lanes of a warp together have no more room than numbers are apart.
+
 *Numbers for a group.* The mask may also name a group of lanes (``activemask``, ``match.any``, a ballot of
 those who go on), the lowest or the highest of which adds. Then rank, count and ``shfl`` are by one mask, and
 lanes of a group have one mask. At the ``shfl`` they have passed the same barriers of the block: the rest is
 as for a warp. Each lane is of one group at a time: together the groups add as many as lanes come.
+
+*Masks and remainders.* ``buf[s & 63]`` and ``buf[s % 96]`` are ``buf[s]`` where all numbers are small enough,
+which is asked. Else two numbers may have one place, and there is no slot.
 
 Where a counter's numbers are known, or the kernel compares them, an access has bounds.
 """
@@ -39,7 +46,8 @@ from math import gcd
 from syncverify.frontends.ptx.analysis.address_ranges import AddressRanges, Interval
 from syncverify.frontends.ptx.analysis.lane_ranks import LaneRanks
 from syncverify.frontends.ptx.analysis.slot_counters import Counter, SlotCounters, releases_nothing
-from syncverify.frontends.ptx.analysis.slot_forms import MOST_NUMBER, Form, Paths, SlotForms
+from syncverify.frontends.ptx.analysis.slot_forms import Paths, SlotForms
+from syncverify.frontends.ptx.analysis.slot_sums import MOST_NUMBER, Below, Form
 from syncverify.frontends.ptx.decode.memory import Access, decode_access
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Reg
@@ -82,6 +90,28 @@ class _Candidate:
     places: Interval
     window: tuple[int, int]
     all_come: bool
+
+    @property
+    def room(self) -> int:
+        """How long windows of one group are together at most: numbers are that far apart, or lanes are."""
+        return abs(self.form.by) if self.form.own else abs(self.form.scale) * self.counter.distance
+
+    @property
+    def fits(self) -> bool:
+        """Whether the window is no longer, and all lanes of a warp have room beside each other."""
+        lanes = self.form.rank.numbers if self.form.rank is not None and self.form.own else None
+        of_warp = self.room * (lanes.high - lanes.low + 1) if lanes is not None else 0
+        distance = abs(self.form.scale) * self.counter.distance
+        return self.window[1] - self.window[0] <= self.room and of_warp <= distance
+
+    @property
+    def kind(self) -> tuple[int, ...]:
+        """What accesses of a group have alike."""
+        rank = self.form.rank
+        own = (
+            (self.form.by, rank.numbers.low, rank.numbers.high) if rank is not None and self.form.own else ()
+        )
+        return self.counter.place, self.form.scale, *own
 
 
 class Slots:
@@ -134,26 +164,24 @@ class Slots:
                    apart: Mapping[int, Interval | None]) -> _Candidate | None:  # fmt: skip
         counters = {self._counters.of(t, apart) for t in form.takes}
         counter = counters.pop() if len(counters) == 1 else None
+        form = form if form.shuffle is not None else form.without_lane()
         if counter is None or (form.negative and access.space != "shared"):
             return None
         if not (
             self._by_warps(k, form, counter) if form.shuffle is not None else self._alone(k, form, counter)
         ):
             return None
-        first = form.scale * form.rank.first if form.rank is not None else 0
-        low, high = form.rest.low + first, form.rest.high + first + access.bytes
-        if high - low > abs(form.scale) * counter.distance:
+        places = _places(form, counter)
+        if places is None or not all(_holds(need, form, counter) for need in form.needs):
             return None
-        numbers = counter.numbers if form.shuffle is None else counter.units
-        most = min(numbers.high, form.most[0] + (form.shuffle is not None) * _LANES, form.most[1] - first)
-        ends = [form.scale * n for n in (numbers.low, most)]
-        places = Interval(min(ends) + low, max(ends) + high - access.bytes, abs(form.scale))
-        step = form.rest.step
-        if most < numbers.low or max(map(abs, (*ends, low, high))) > MOST_NUMBER:
-            return None
-        own = form.shuffle is None and form.takes == counter.atomics
-        all_come = own and counter.bounded and most == numbers.high and self._counters.all_come(counter, k)
-        return _Candidate(access, form, counter, _stepped(places, step), (low, high), all_come)
+        first = _first(form)
+        window = (form.rest.low + first, form.rest.high + first + access.bytes)
+        own = (
+            form.shuffle is None and form.takes == counter.atomics and min(form.most) >= counter.numbers.high
+        )
+        all_come = own and counter.bounded and self._counters.all_come(counter, k)
+        found = _Candidate(access, form, counter, places, window, all_come)
+        return found if found.fits else None
 
     def _alone(self, k: int, form: Form, counter: Counter) -> bool:
         """Whether each thread that comes to an access has a number of its own."""
@@ -164,23 +192,31 @@ class Slots:
     def _by_warps(self, k: int, form: Form, counter: Counter) -> bool:
         """Whether each lane that comes to an access has a number of its own, by its rank."""
         (take,), shuffle, counters = form.takes, form.shuffle, self._counters
-        popc = counters.counted(take)
-        if form.rank is None or form.by != form.scale or popc is None or shuffle is None:
-            return False
-        mask, values = self.flow.body[popc].operands[1], self.ranks.masks.values
-        made = values.origin(mask, popc) if isinstance(mask, Reg) else None
-        if not (form.rank.one if form.group is None else form.group == form.rank.made):
-            return False
-        if made != form.rank.made or not counters.barriers_only or not values.before(made, shuffle):
+        if shuffle is None or not counters.barriers_only:
             return False
         paths, ends = self._forms.paths, frozenset({take, shuffle})
-        between = paths.between(take, shuffle, ends) | paths.between(shuffle, k, frozenset({shuffle}))
+        if form.own:
+            ranked = form.group is None and bool(counters.count(take))
+        else:
+            between = paths.between(take, shuffle, ends) | paths.between(shuffle, k, frozenset({shuffle}))
+            ranked = self._ranked(form, take, shuffle, between)
         return (
-            made not in between
+            ranked
             and self._quiet(take, shuffle, ends, counter)
             and self._quiet(shuffle, k, frozenset({shuffle}), counter)
             and paths.after(take, counters.barriers).isdisjoint(counter.resets)
         )
+
+    def _ranked(self, form: Form, take: int, shuffle: int, between: set[int]) -> bool:
+        """Whether lanes have their ranks in the mask whose lanes were counted, which is not made again."""
+        popc, values = self._counters.counted(take), self.ranks.masks.values
+        if form.rank is None or form.by != form.scale or popc is None:
+            return False
+        if not (form.rank.one if form.group is None else form.group == form.rank.made):
+            return False
+        mask, made = self.flow.body[popc].operands[1], form.rank.made
+        counted = values.origin(mask, popc) if isinstance(mask, Reg) else None
+        return counted == made and values.before(made, shuffle) and made not in between
 
     def _quiet(self, one: int, other: int, stops: frozenset[int], counter: Counter) -> bool:
         """Whether a thread tells nobody anything between two instructions, and makes no reset."""
@@ -190,24 +226,45 @@ class Slots:
         )
 
 
-def _stepped(places: Interval, step: int) -> Interval:
-    """Places by the steps of both numbers and what is added."""
-    return Interval(places.low, places.high, gcd(places.step, step))
+def _first(form: Form) -> int:
+    """What the least rank in a mask adds."""
+    return 0 if form.rank is None or form.own else form.scale * form.rank.first
+
+
+def _places(form: Form, counter: Counter) -> Interval | None:
+    """What a sum may be, by the numbers of its counter; None where a number may be too large."""
+    in_mask = form.shuffle is not None and not form.own
+    if form.rank is not None and not form.own and form.by != form.scale:
+        return None
+    numbers, first = counter.units if in_mask else counter.numbers, _first(form)
+    most = min(numbers.high, form.most[0] + in_mask * _LANES, form.most[1] - first)
+    ends = [form.scale * n for n in (numbers.low, most)]
+    lanes = form.ranks if form.own else Interval(0, 0, 0)
+    low, high = form.rest.low + first + lanes.low, form.rest.high + first + lanes.high
+    if most < numbers.low or max(map(abs, (*ends, low, high))) > MOST_NUMBER:
+        return None
+    return Interval(min(ends) + low, max(ends) + high, gcd(form.scale, form.rest.step, lanes.step))
+
+
+def _holds(need: Below, form: Form, counter: Counter) -> bool:
+    """Whether a mask, a remainder or a quotient on the way to a sum is what it was taken for."""
+    found = _places(need.form, counter) if need.form.takes <= form.takes else None
+    return found is not None and 0 <= found.low and found.high < need.limit
 
 
 def _grouped(found: Mapping[int, _Candidate]) -> dict[int, Slot]:
     """The slots, by groups from 1 on: each window begins at the least that is added in its group."""
-    kinds: dict[tuple[int, int], list[int]] = {}
+    kinds: dict[tuple[int, ...], list[int]] = {}
     for k, x in found.items():
-        kinds.setdefault((x.counter.place, x.form.scale), []).append(k)
+        kinds.setdefault(x.kind, []).append(k)
     slots: dict[int, Slot] = {}
     group = 0
-    for (_, scale), members in kinds.items():
+    for members in kinds.values():
         start: int | None = None
         for k in sorted(members, key=lambda k: found[k].window):
             x = found[k]
             low, high = x.window
-            if start is None or high - start > abs(scale) * x.counter.distance:
+            if start is None or high - start > x.room:
                 group, start = group + 1, low
             slots[k] = Slot(group, x.places, x.counter.bounded, all_come=x.all_come)
     return slots

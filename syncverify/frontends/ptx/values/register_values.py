@@ -10,6 +10,8 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from syncverify.base.reason import Cause, Reason
+
 #: Classes of plain numbers; comparisons yield bools.
 INTS: frozenset[Any] = frozenset({int, bool})
 #: Source of what is computed from a register that no instruction has written.
@@ -103,7 +105,7 @@ def is_choice(value: Unknown) -> bool:
 
 
 #: What a lane that took another path would hold.
-ELSEWHERE = Unknown("lanes that took another path", "lane")
+ELSEWHERE = Unknown(Reason("lanes that took another path", Cause.DATA), "lane")
 
 
 class PerLane:
