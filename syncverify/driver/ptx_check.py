@@ -52,6 +52,7 @@ from syncverify.driver.ptx_every_size import (
 )
 from syncverify.driver.ptx_launch_report import check_launch, report_of
 from syncverify.driver.ptx_lost_updates import read_while_written
+from syncverify.driver.ptx_map_places import map_of_several
 from syncverify.driver.ptx_task import Checker, CheckTask, EntryCode
 from syncverify.driver.ptx_tensor_places import copied_by_several
 from syncverify.driver.size_proposals import Bounds, proposed
@@ -597,6 +598,10 @@ def _stored_apart(k: CheckTask, report: KernelReport) -> KernelReport:
     if copy is not None:
         text = f"two blocks of the launch copy different values to one place of a tensor here, {outside}"
         return _undecided_at(k, report, p.body[copy], text)
+    written = map_of_several(k.facts, p)
+    if written is not None:
+        text = f"two blocks of the launch write one tensor map here, {outside}"
+        return _undecided_at(k, report, p.body[written], text)
     found = _read_in_no_order(k.facts, p)
     if found is not None:
         return _undecided_at(k, report, p.body[found[0]], f"{found[1]} {outside}")
