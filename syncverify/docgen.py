@@ -268,8 +268,10 @@ def _modules(package: Path) -> Iterator[str]:
         if path.name != "__init__.py":
             room = path.relative_to(front_end).parent.as_posix()
             tables.setdefault(f"frontends/ptx/{room}", []).append((path.name, text))
-    driver = [(p.name, p.read_text("utf-8")) for p in sorted((package / "driver").glob("*.py"))]
-    tables["driver"] = [(name, text) for name, text in driver if "syncverify.frontends.ptx" in text]
+    for path in sorted((package / "driver").rglob("*.py"), key=lambda p: (p.parent, p)):
+        text = path.read_text("utf-8")
+        if path.name != "__init__.py" and "syncverify.frontends.ptx" in text:
+            tables.setdefault(path.relative_to(package).parent.as_posix(), []).append((path.name, text))
     for where, rows in tables.items():
         yield from (f"| `syncverify/{where}` | what it does |", "|---|---|")
         yield from (f"| `{name}` | {summary(text)} |" for name, text in rows)

@@ -105,7 +105,7 @@ def _compiled() -> dict[str, str]:
     places = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(places), "PYTHONPYCACHEPREFIX": kept}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    modules = ("cli.check", "driver.ptx_check", "checker.prover.parametric.strategy")
+    modules = ("cli.check", "driver.ptx.check", "checker.prover.parametric.strategy")
     load = "import z3, " + ", ".join(f"syncverify.{m}" for m in modules)
     subprocess.run([sys.executable, "-c", load], env=environment, cwd=ROOT, check=True)
     return environment

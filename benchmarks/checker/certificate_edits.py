@@ -34,7 +34,7 @@ from syncverify.driver.acceptance import asked
 from syncverify.driver.certificates import dumps
 from syncverify.driver.certificates.reseal import resealed
 from syncverify.driver.files import SourceFile, certificates, check_source, read_text, recheck
-from syncverify.driver.outcomes import text_hash
+from syncverify.driver.reports.outcomes import text_hash
 from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts, read_facts
 from syncverify.ir.text.printer import print_kernel
 from tests.checker.induction import advanced, in_turn, pingpong_mutants

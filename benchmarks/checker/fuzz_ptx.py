@@ -195,7 +195,7 @@ def main() -> int:
         print("no .ptx file in", *args.dirs)
         return 2
     if args.check:
-        for module in ("cli.check", "driver.ptx_check", "driver.ir_advice"):
+        for module in ("cli.check", "driver.ptx.check", "driver.ir_advice"):
             importlib.import_module(f"syncverify.{module}")
     done = json.loads(args.output.read_text()) if args.output and args.output.exists() else {}
     outcomes = Counter(done.get("outcomes", {}))

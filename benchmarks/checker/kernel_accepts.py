@@ -54,7 +54,7 @@ from syncverify.codegen.cuda import emit
 from syncverify.codegen.names import entry_name
 from syncverify.driver.acceptance import asked
 from syncverify.driver.files import check_source, read_source
-from syncverify.driver.ptx_check import Checker, check_module, kernel_task, reports_of
+from syncverify.driver.ptx.check import Checker, check_module, kernel_task, reports_of
 from syncverify.driver.verdicts import run_system
 from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts, read_facts
 from syncverify.frontends.ptx.syntax.parser import parse

@@ -113,7 +113,7 @@ MECHANISMS: dict[str, Mechanism] = {
         (strategy, "_round_robin_attempt"),
         does=lambda x: x[0].space.round_robin is not None and x[0].space.round_robin.havocked_sizes,
         off=lambda: setattr(strategy, "RoundRobin", lambda: None),
-        files=("symbolic/round_robin.py", "frontends/ptx/analysis/iteration_havoc.py"),
+        files=("symbolic/round_robin.py", "frontends/ptx/analysis/slicing/iteration_havoc.py"),
     ),
     "clusters alone": Mechanism(
         (strategy, "each_cluster_alone"),

@@ -41,11 +41,11 @@ from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Severit
 from syncverify.base.reason import kind_of  # noqa: E402
 from syncverify.checker.outcome import Outcome  # noqa: E402
 from syncverify.checker.prover.strategy import Entry  # noqa: E402
-from syncverify.driver.confirmed import confirmed  # noqa: E402
-from syncverify.driver.drawn_launch import DRAWS, drawn_launch  # noqa: E402
+from syncverify.driver.executions.confirmed import confirmed  # noqa: E402
+from syncverify.driver.executions.drawn_launch import DRAWS, drawn_launch  # noqa: E402
 from syncverify.driver.files import read_source  # noqa: E402
 from syncverify.driver.prover import prover  # noqa: E402
-from syncverify.driver.ptx_check import Checker, kernel_task, reports_of  # noqa: E402
+from syncverify.driver.ptx.check import Checker, kernel_task, reports_of  # noqa: E402
 from syncverify.driver.verdicts import run_system  # noqa: E402
 from syncverify.frontends.launch_facts import read_facts  # noqa: E402
 from syncverify.frontends.ptx.syntax.nodes import Function, Module  # noqa: E402

@@ -33,8 +33,8 @@ from syncverify.driver import acceptance
 from syncverify.driver.certificates import dumps
 from syncverify.driver.certificates.reseal import resealed
 from syncverify.driver.files import SourceFile, certificates, check_source, read_text, recheck
-from syncverify.driver.ptx_check import kernel_task
-from syncverify.driver.ptx_task import Checker
+from syncverify.driver.ptx.check import kernel_task
+from syncverify.driver.ptx.task import Checker
 from syncverify.driver.verdicts import run_system
 from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts
 from tests.checker.induction import bases

@@ -30,7 +30,7 @@ class Judge:
 
 JUDGES = {
     "a kernel of PTX, every size": Judge(
-        ("driver/by_kernel.py",), ("driver/ptx_check.py", "driver/ptx_task.py")
+        ("driver/by_kernel.py",), ("driver/ptx/check.py", "driver/ptx/task.py")
     ),
     "a kernel of the IR with a number of stages, every other size": Judge(
         ("driver/by_kernel.py", "ir/text/parser.py", "ir/check/well_formed.py"),

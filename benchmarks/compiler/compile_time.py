@@ -28,7 +28,6 @@ sys.path[:0] = [str(HERE.parents[1])]
 from syncverify import gate  # noqa: E402
 from syncverify.base.diagnostics import Policy  # noqa: E402
 from syncverify.codegen.cache import Cache  # noqa: E402
-from syncverify.driver import ir  # noqa: E402, F401
 from syncverify.examples import attention, fusions, losses, norms, rows  # noqa: E402
 from syncverify.fusion import Fusion, RowSchedule, Schedule  # noqa: E402
 from syncverify.fusion.kernel_cache import built  # noqa: E402

@@ -30,7 +30,7 @@ from benchmarks.checker.matmul_every_size import SCHEDULES  # noqa: E402
 from syncverify.base.diagnostics import Policy, Verdict  # noqa: E402
 from syncverify.checker.exact_check import Outcome  # noqa: E402
 from syncverify.codegen.cache import Cache  # noqa: E402
-from syncverify.driver.ptx_check import Checker, check_module  # noqa: E402
+from syncverify.driver.ptx.check import Checker, check_module  # noqa: E402
 from syncverify.frontends.launch_facts import LaunchFacts  # noqa: E402
 from syncverify.frontends.ptx.exec.system import PtxSystem  # noqa: E402
 from syncverify.frontends.ptx.syntax.nodes import Instr, Module  # noqa: E402

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.peers.processes import Timed, timed  # noqa: E402
-from tests.driver.test_ptx_check import RING  # noqa: E402
+from tests.driver.ptx.test_check import RING  # noqa: E402
 from tests.frontends.ptx.execute_helpers import module_text  # noqa: E402
 
 COUNTS = (8, 32, 64, 128, 256, 512, 1024)

@@ -378,11 +378,13 @@ class KernelReport:
     blocks: tuple[tuple[int, int, int], ...] = field(default=(), compare=False, repr=False)
     #: of a refuted kernel, the system that shows it: ``driver.explained`` tries repairs on it
     refuted_system: Any = field(default=None, compare=False, repr=False)
-    #: of a refuted kernel of PTX, the launch facts under which it is: ``driver.confirmed`` launches by them
+    #: of a refuted kernel of PTX, the launch facts under which it is: ``driver.executions.confirmed``
+    #: launches by them
     refuted_facts: Any = field(default=None, compare=False, repr=False)
     #: of an undecided kernel of PTX, the report that holds if an execution does the harm
     suspect: Any = field(default=None, compare=False, repr=False)
-    #: of an undecided kernel of PTX, the task: ``driver.sought`` executes it on inputs that are drawn
+    #: of an undecided kernel of PTX, the task: ``driver.executions.sought`` executes it on inputs that are
+    #: drawn
     undecided: Any = field(default=None, compare=False, repr=False)
     #: of a proof of PTX, the task, if executions may contradict what it takes for granted
     doubted: Any = field(default=None, compare=False, repr=False)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from syncverify.base.source import read_bytes
 from syncverify.cli.inputs import SUFFIXES
-from syncverify.driver.stored_reports import included
+from syncverify.driver.reports.stored_reports import included
 
 LAUNCH = ".launch.toml"
 HEADERS = (".cuh", ".h", ".hpp", ".hxx", ".inl")

@@ -37,7 +37,7 @@ from syncverify.cli.inputs import STDIN, Item, items
 from syncverify.cli.outcome import Counting, rules, shown, statistics, status
 from syncverify.cli.progress import Progress
 from syncverify.cli.work import Checked, Run, Wanted, check_all
-from syncverify.driver import baseline, stored_reports
+from syncverify.driver.reports import baseline, stored_reports
 from syncverify.frontends.launch_facts import LaunchFacts, facts_for, of_no_kernel, read_facts
 from syncverify.report.base import Report, source_lines
 from syncverify.report.text import colored, plain

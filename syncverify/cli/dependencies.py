@@ -10,7 +10,7 @@ from syncverify.base.includes import header_places
 from syncverify.cli import config
 from syncverify.cli.inputs import Item
 from syncverify.driver.kernel_files import kernel_files
-from syncverify.driver.stored_reports import sources_of
+from syncverify.driver.reports.stored_reports import sources_of
 from syncverify.frontends.launch_facts import default_path
 from syncverify.report.base import files_shown
 

@@ -11,7 +11,7 @@ from syncverify.base.reason import Cause, has, kind_of
 from syncverify.base.rules import RULES
 from syncverify.base.source import InputError
 from syncverify.cli.common import Exit
-from syncverify.driver.baseline import Compared, Entry, entry_of, unknown_entry
+from syncverify.driver.reports.baseline import Compared, Entry, entry_of, unknown_entry
 from syncverify.report.base import Report, source_lines
 
 _WEIGHT = {Severity.NOTE: 0, Severity.WARNING: 1, Severity.ERROR: 2}

@@ -1,10 +1,11 @@
 """A command line that is given again, on files that are as they were, prints what it printed then.
 
-Checks that ran before are found in the cache of reports (``driver.stored_reports``); still, a process loads
-modules, reads options and writes the report. Here the whole output is kept, by the command line and all that
-it depends on: the tool, the working directory, the terminal, the environment variables that are read, and
-every file that was looked at, or looked for in vain; of a folder, which kernel files it has. What is asked is
-asked before anything else is loaded. Reports that were written to files are kept, too, and written again.
+Checks that ran before are found in the cache of reports (``driver.reports.stored_reports``); still, a
+process loads modules, reads options and writes the report. Here the whole output is kept, by the command
+line and all that it depends on: the tool, the working directory, the terminal, the environment variables
+that are read, and every file that was looked at, or looked for in vain; of a folder, which kernel files it
+has. What is asked is asked before anything else is loaded. Reports that were written to files are kept, too,
+and written again.
 
 Example: ``syncverify check ring.cu`` a second time reads one entry, compares the contents of ring.cu and of
 its headers with it, sees that there is still no ring.cu.launch.toml and no configuration, and prints.
@@ -107,7 +108,7 @@ def _write(name: str, body: bytes) -> None:
     from pathlib import Path
 
     from syncverify.base.cache_dir import Store
-    from syncverify.driver.stored_reports import pruned
+    from syncverify.driver.reports.stored_reports import pruned
 
     store = Store(Path(cache_root()) / FOLDER)
     store.write(name, digest(body).encode() + b"\n" + body)

@@ -15,7 +15,7 @@ from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind
 from syncverify.base.source import InputError, decode, read_bytes
 from syncverify.cli.common import bug, complain, say
 from syncverify.cli.inputs import Item
-from syncverify.driver import stored_reports
+from syncverify.driver.reports import stored_reports
 from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts, facts_for
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def _lost(item: Item, code: int | None) -> Checked:
 
 def _once_more(wanted: Wanted, item: Item) -> Checked:
     """An input whose process died, each kernel in a process of its own: what dies again is lost."""
-    from syncverify.driver.capture import lost
+    from syncverify.driver.reports.capture import lost
 
     try:
         source = _source(item, wanted.cuda)

@@ -30,11 +30,11 @@ from syncverify.checker.prover.rings.prove_cases import NotFoundError, in_words,
 from syncverify.driver import by_kernel
 from syncverify.driver.certificates import RejectedError, dumps
 from syncverify.driver.certificates.blocks import with_block
+from syncverify.driver.executions.sought import sought
 from syncverify.driver.explained import bare
 from syncverify.driver.files import SourceFile, certificates, recheck
-from syncverify.driver.ptx_check import Task, kernel_task, reports_of
-from syncverify.driver.ptx_task import Checker
-from syncverify.driver.sought import sought
+from syncverify.driver.ptx.check import Task, kernel_task, reports_of
+from syncverify.driver.ptx.task import Checker
 from syncverify.driver.verdicts import run_system
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.launch.tensormap_boxes import InferredBoxes

@@ -72,7 +72,7 @@ def _head(entry: Any, where: str) -> CertifiedKernel:
 
 
 def _of_ir(entry: Any, where: str, source: Any, facts: LaunchFacts, _: Any) -> Rechecked:
-    from syncverify.driver.outcomes import text_hash
+    from syncverify.driver.reports.outcomes import text_hash
     from syncverify.ir.check.well_formed import verify
     from syncverify.ir.text.printer import print_kernel
 
@@ -113,8 +113,8 @@ def _of_ptx(entry: Any, where: str, source: Any, facts: LaunchFacts, doubts: Any
 
 def of_entry(module: Any, facts: LaunchFacts, e: CertifiedKernel, doubts: Any) -> Rechecked:
     """Follows a proof of an entry of a PTX module, as the front end's check poses it."""
-    from syncverify.driver.ptx_check import check_module as check
-    from syncverify.driver.ptx_task import Checker
+    from syncverify.driver.ptx.check import check_module as check
+    from syncverify.driver.ptx.task import Checker
     from syncverify.ir.consistency import NoLaunchError
 
     follower = Follower(e.proof, e.policy, e.where)

@@ -9,10 +9,10 @@ from syncverify.base.diagnostics import KernelReport, Policy, Severity, Verdict
 from syncverify.base.reason import Cause, Reason
 from syncverify.checker.explain.repairs import repair
 from syncverify.checker.outcome import Budget
-from syncverify.driver.made_maps import made_otherwise
-from syncverify.driver.ptx_assumptions import ZERO_FLAGS
-from syncverify.driver.shown_repairs import with_repair
-from syncverify.driver.unconfirmed import unconfirmed
+from syncverify.driver.ptx.assumptions import ZERO_FLAGS
+from syncverify.driver.ptx.made_maps import made_otherwise
+from syncverify.driver.reports.shown_repairs import with_repair
+from syncverify.driver.reports.unconfirmed import unconfirmed
 from syncverify.driver.verdicts import run_system
 
 

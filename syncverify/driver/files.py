@@ -20,15 +20,15 @@ from syncverify.base.source import InputError, Span, decode, read_bytes
 from syncverify.base.suppressions import Suppression
 from syncverify.base.suppressions import apply as apply_suppressions
 from syncverify.base.suppressions import find as find_suppressions
-from syncverify.driver.capture import InterruptedCheck, blank, captured
-from syncverify.driver.judged import Judged
+from syncverify.driver.repairs.judged import Judged
+from syncverify.driver.reports.capture import InterruptedCheck, blank, captured
 from syncverify.driver.verdicts import run_briefly, run_system, text_hash
 from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts
 
 if TYPE_CHECKING:
     from syncverify.checker.outcome import Outcome
     from syncverify.driver.certificates.doubts import Doubts
-    from syncverify.driver.ptx_check import Task
+    from syncverify.driver.ptx.check import Task
     from syncverify.driver.rechecked import Rechecked
     from syncverify.frontends.cuda.options import CudaOptions
     from syncverify.frontends.ptx.syntax.nodes import Function, Module
@@ -115,7 +115,7 @@ def read_ir(path: str, taker: str) -> SourceFile:
 
 def _read_ptx(path: Path, data: bytes, cuda: CudaOptions | None, name: str | None = None) -> SourceFile:
     shown = name or str(path)
-    from syncverify.driver.remarks import source_shares
+    from syncverify.driver.reports.remarks import source_shares
     from syncverify.frontends.ptx.syntax.parser import parse as parse_ptx
 
     made: tuple[str, ...] = ()
@@ -191,9 +191,10 @@ class Options:
     ``entry``: only the one of exactly this name. ``infer``: host facts that PTX only implies may be used, as
     assumptions. ``advice`` adds notes on what proved kernels could do without (SV6xx). ``guard``: what one
     kernel may take. ``isolated``: a fault of the tool is a kernel's report, and goes no further. ``replay``:
-    refutations of PTX and CUDA are replayed on the second reader (``driver.confirmed``). ``repairs``: an edit
-    that mends a refuted kernel is looked for, and block and sizes with which a kernel is proved. ``first``:
-    who is asked about an entry of PTX at every size before it is searched, and may give its report.
+    refutations of PTX and CUDA are replayed on the second reader (``driver.executions.confirmed``).
+    ``repairs``: an edit that mends a refuted kernel is looked for, and block and sizes with which a kernel
+    is proved. ``first``: who is asked about an entry of PTX at every size before it is searched, and may
+    give its report.
     """
 
     values: Mapping[str, int] = field(default_factory=dict)
@@ -286,11 +287,11 @@ def _explained(
     if module is None:
         last = not_executed(last)
     if module is not None and executions_decide(last):
-        from syncverify.driver.sought import sought
+        from syncverify.driver.executions.sought import sought
 
         last = sought(last, module)
     if module is not None and (last.refuted_facts is not None or last.suspect is not None):
-        from syncverify.driver.confirmed import confirmed
+        from syncverify.driver.executions.confirmed import confirmed
 
         last = confirmed(last, module)
         yield bare(last)
@@ -307,7 +308,7 @@ def _locates(source: SourceFile) -> Callable[[KernelReport], KernelReport]:
     """What adds to a refutation the lines that its finding comes from; to one of the IR nothing."""
     if source.module is None:
         return lambda report: report
-    from syncverify.driver.ptx_origins import Origins
+    from syncverify.driver.ptx.origins import Origins
 
     return Origins(source.module).located
 
@@ -322,8 +323,13 @@ def finished(source: SourceFile, reports: list[KernelReport], every: bool) -> li
 
 def _remarked(source: SourceFile, reports: list[KernelReport]) -> list[KernelReport]:
     """The reports, with what the text alone tells: a note on kernels in which nothing is left to check."""
-    from syncverify.driver.ptx_task import place_of
-    from syncverify.driver.remarks import nothing_in_ir, nothing_in_ptx, remarked, with_stray_exchanges
+    from syncverify.driver.ptx.task import place_of
+    from syncverify.driver.reports.remarks import (
+        nothing_in_ir,
+        nothing_in_ptx,
+        remarked,
+        with_stray_exchanges,
+    )
 
     if source.module is None:
         empty = [k.name for k in source.kernels if nothing_in_ir(k)]
@@ -345,7 +351,7 @@ _Check = tuple[KernelReport, Span, Callable[[], Iterator[KernelReport]], _Follow
 
 def _ptx_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Iterator[_Check]:
     from syncverify.base.kernel_names import matches
-    from syncverify.driver.ptx_task import place_of
+    from syncverify.driver.ptx.task import place_of
     from syncverify.frontends.ptx.isa.validate import checked
 
     assert source.module is not None
@@ -385,7 +391,7 @@ class _PtxCheck:
         """The check of the kernel, whose systems ``judge`` decides."""
         from syncverify.checker.prover.strategy import Entry
         from syncverify.driver.prover import prover
-        from syncverify.driver.ptx_check import Checker, kernel_task
+        from syncverify.driver.ptx.check import Checker, kernel_task
 
         o = self.options
         checker = Checker(
@@ -397,7 +403,7 @@ class _PtxCheck:
 
     def reports(self) -> Iterator[KernelReport]:
         """The report after each step of the check, the last of them with advice."""
-        from syncverify.driver.block_shapes import reports_of_shapes
+        from syncverify.driver.ptx.block_shapes import reports_of_shapes
 
         proved = _Proved()
         task = self.task(proved.judge if self.options.advice else run_system)
@@ -416,8 +422,8 @@ class _PtxCheck:
         source, scope = self.source, self.options.scope
         if report.verdict is not Verdict.REFUTED:
             return
-        from syncverify.driver.ptx_check import proposed_sizes
-        from syncverify.driver.text_edits import Origin, with_text
+        from syncverify.driver.ptx.check import proposed_sizes
+        from syncverify.driver.repairs.text_edits import Origin, with_text
         from syncverify.frontends.ptx.launch.concretize import sizes_at
 
         task = self.task(run_system)
@@ -435,9 +441,9 @@ class _PtxCheck:
     ) -> Judged:
         """The verdict on the kernel in an edited text: at ``values``, or as the check was asked for."""
         from syncverify.checker.prover.strategy import Entry
+        from syncverify.driver.executions.sought import sought
         from syncverify.driver.prover import prover
-        from syncverify.driver.ptx_check import Checker, kernel_task, reports_of, with_whole_block
-        from syncverify.driver.sought import sought
+        from syncverify.driver.ptx.check import Checker, kernel_task, reports_of, with_whole_block
         from syncverify.frontends.ptx.isa.validate import checked
 
         o = self.options
@@ -494,7 +500,7 @@ def _ir_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Iter
                 return Judged(found.verdict, found.diagnostics)
 
             if source.text is not None:
-                from syncverify.driver.text_edits import Origin, with_text
+                from syncverify.driver.repairs.text_edits import Origin, with_text
 
                 wide = options.scope is ScopeKind.ALL
                 origin = Origin(source.path, source.text, source.kind)
@@ -507,7 +513,7 @@ def _ir_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Iter
 
 def _spelled(report: KernelReport) -> KernelReport:
     """The report of a PTX kernel, with fixes in the words of PTX."""
-    from syncverify.driver.ptx_wording import as_ptx
+    from syncverify.driver.ptx.wording import as_ptx
 
     found = (replace(d, fix=as_ptx(d.fix)) if d.fix else d for d in report.diagnostics)
     return replace(report, diagnostics=tuple(found))
@@ -526,7 +532,7 @@ class _Proved:
         return outcome
 
     def advised(self, report: KernelReport, module: Module, policy: Policy) -> KernelReport:
-        from syncverify.driver.ptx_advice import advised
+        from syncverify.driver.ptx.advice import advised
 
         function = next(f for f in module.entries if f.name == report.name)
         return advised(report, function, self.systems.get(report.name, []), lambda s: run_system(s, policy))
@@ -591,12 +597,12 @@ def _doubts() -> Doubts:
     from syncverify.driver.certificates.doubts import Doubts
 
     def executed(report: KernelReport, module: Module) -> KernelReport:
-        from syncverify.frontends.ptx.analysis.counted_blocks import used_counts
+        from syncverify.frontends.ptx.analysis.global_memory.counted_blocks import used_counts
 
         p = report.doubted.code.program
         if p.handing is None and not used_counts(p.flow):
             return report
-        from syncverify.driver.sought import sought
+        from syncverify.driver.executions.sought import sought
 
         return sought(report, module)
 

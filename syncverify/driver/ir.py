@@ -19,7 +19,7 @@ from syncverify.checker.prover.parametric.strategy import ParametricResult, all_
 from syncverify.checker.prover.rings import decide_stages
 from syncverify.driver.ir_advice import advise, exchanges_globally
 from syncverify.driver.launch_values import check_assumes, launch_values
-from syncverify.driver.size_proposals import Bounds, proposed
+from syncverify.driver.reports.size_proposals import Bounds, proposed
 from syncverify.driver.verdicts import merge, outcome_of, run_system, text_hash, undecided
 from syncverify.frontends.ir import block_groups
 from syncverify.frontends.ir.flag_chain import assumed

@@ -7,7 +7,7 @@ from typing import Any
 
 from syncverify.base.diagnostics import Policy
 from syncverify.checker.prover.strategy import EFFORTS, Entry
-from syncverify.driver.ptx_task import Prove
+from syncverify.driver.ptx.task import Prove
 
 
 def prover(entry: Entry) -> Prove:

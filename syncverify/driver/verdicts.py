@@ -8,7 +8,7 @@ from syncverify.base.diagnostics import Policy, Verdict
 from syncverify.base.reason import Cause, caused
 from syncverify.base.source import Span
 from syncverify.checker.outcome import Budget, Outcome
-from syncverify.driver.outcomes import merge, text_hash, undecided
+from syncverify.driver.reports.outcomes import merge, text_hash, undecided
 from syncverify.model.events import LaneSplit, System, Unanalysable
 
 #: A class splits at most once per lane and reason; more restarts than this means an agent keeps asking.

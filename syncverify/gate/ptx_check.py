@@ -16,11 +16,11 @@ from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.checker.prover.strategy import EFFORTS, Entry
 from syncverify.codegen.names import entry_name
 from syncverify.codegen.tensor_maps import pointers
-from syncverify.driver.confirmed import confirmed
+from syncverify.driver.executions.confirmed import confirmed
 from syncverify.driver.explained import bare
 from syncverify.driver.prover import prover
-from syncverify.driver.ptx_check import Checker, check_module
-from syncverify.driver.ptx_task import NotShownError, Prove
+from syncverify.driver.ptx.check import Checker, check_module
+from syncverify.driver.ptx.task import NotShownError, Prove
 from syncverify.driver.verdicts import run_system, text_hash
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.syntax.nodes import Module

@@ -14,7 +14,7 @@ from syncverify.base.diagnostics import SCHEMA_VERSION, KernelReport, Policy, Sc
 from syncverify.checker.explain.redundancy import Changed, Drop, Passed, Place
 from syncverify.checker.outcome import Outcome
 from syncverify.driver.files import SourceFile
-from syncverify.driver.ptx_check import Checker, check_module
+from syncverify.driver.ptx.check import Checker, check_module
 from syncverify.driver.verdicts import run_system
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.minimize.reasons import Reason

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from syncverify.base.diagnostics import Blocked, Policy, Verdict, Witness
 from syncverify.base.source import InputError, Span
 from syncverify.checker.outcome import Outcome
-from syncverify.driver.ptx_check import Checker, check_module
+from syncverify.driver.ptx.check import Checker, check_module
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.exec.system import PtxSystem
 from syncverify.frontends.ptx.launch.concretize import sizes_at

@@ -11,7 +11,7 @@ from syncverify.base.deadline import OutOfTimeError
 from syncverify.base.diagnostics import KernelReport, Verdict
 from syncverify.base.faults import RAISE_FAULTS
 from syncverify.base.reason import Cause, has
-from syncverify.driver import sought
+from syncverify.driver.executions import sought
 from syncverify.driver.files import check_source, read_source
 from tests.frontends.ptx.execute_helpers import module_text
 

@@ -249,10 +249,10 @@ ELSEWHERE = {
     "K8": "checker/happens_before/handlers/test_wgmma_rows.py",
     "K22": "frontends/ptx/exec/test_early_exit.py",
     "K23": "frontends/ptx/exec/test_early_exit.py",
-    "K25": "frontends/ptx/analysis/test_wgmma_register_hazards.py",
-    "K26": "frontends/ptx/analysis/test_fenced_signals.py",
+    "K25": "frontends/ptx/analysis/warps/test_wgmma_register_hazards.py",
+    "K26": "frontends/ptx/analysis/polls/test_fenced_signals.py",
     "K27": "driver/test_collectives_at_two_lines.py",
-    "K28": "frontends/ptx/analysis/test_first_guesses.py",
+    "K28": "frontends/ptx/analysis/handover/test_first_guesses.py",
 }
 
 

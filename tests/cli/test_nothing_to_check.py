@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from syncverify.cli.main import run
-from syncverify.driver.remarks import source_shares
+from syncverify.driver.reports.remarks import source_shares
 
 HEAD = ".version 8.0\n.target sm_90a\n.address_size 64\n"
 PLAIN = """\

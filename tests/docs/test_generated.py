@@ -30,7 +30,7 @@ def test_each_module_of_the_ptx_front_end_has_a_row_that_says_something() -> Non
     there = [p.name for p in (ROOT / "syncverify/frontends/ptx").rglob("*.py") if p.name != "__init__.py"]
     named = [name for name, _ in rows]
     assert [name for name in there if named.count(name) < there.count(name)] == []
-    assert {"ptx_check.py", "ptx_data_places.py", "sought.py"} <= {*named}
+    assert {"check.py", "data_places.py", "sought.py"} <= {*named}
     assert [(name, said) for name, said in rows if not 3 <= len(said.split()) <= 40] == []
 
 

@@ -15,8 +15,8 @@ import random
 from collections.abc import Sequence
 from itertools import combinations, product
 
-from tests.frontends.ptx.analysis import test_places_between_barriers as places
-from tests.frontends.ptx.analysis.test_places_between_barriers import Statement, Term
+from tests.frontends.ptx.analysis.barriers import test_places_between_barriers as places
+from tests.frontends.ptx.analysis.barriers.test_places_between_barriers import Statement, Term
 
 SIZES = (0, 1, 2, 3, 5, 8, 9, 17)
 FACTS = {"kernel": {"k": {"grid": [1, 1, 1], "block": [places.THREADS, 1, 1], "dynamic_smem": 65536}}}

@@ -14,11 +14,12 @@ from syncverify.checker.prover.parametric import strategy
 from syncverify.checker.prover.rings import by_induction, prove_cases
 from syncverify.checker.prover.rings.by_induction import InductionProof
 from syncverify.cli.main import run
-from syncverify.driver import acceptance, files, ptx_advice
+from syncverify.driver import acceptance, files
 from syncverify.driver.acceptance import KernelFirst, asked, asked_after
 from syncverify.driver.certificates import RejectedError, dumps, protocols, resealed
-from syncverify.driver.ptx_check import kernel_task
-from syncverify.driver.ptx_task import Checker
+from syncverify.driver.ptx import advice as ptx_advice
+from syncverify.driver.ptx.check import kernel_task
+from syncverify.driver.ptx.task import Checker
 from syncverify.driver.verdicts import run_system
 from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts, facts_for
 from syncverify.model.events import System

@@ -9,7 +9,8 @@ import pytest
 import syncverify
 from syncverify.base.diagnostics import KernelReport, Verdict
 from syncverify.checker.prover.parametric.result import ParametricResult
-from syncverify.driver import ptx_every_size, sought
+from syncverify.driver.executions import sought
+from syncverify.driver.ptx import every_size
 
 TEXT = """.version 8.3
 .target sm_90a
@@ -135,11 +136,11 @@ pytestmark = pytest.mark.usefixtures("undecided")
 def undecided(monkeypatch: pytest.MonkeyPatch) -> None:
     """No search over sizes decides, no places by sizes, no small size is tried, and no input is drawn."""
     found = ParametricResult(Verdict.UNKNOWN, reason="the search is left out")
-    monkeypatch.setattr(ptx_every_size, "_searched", lambda k, _: ptx_every_size.Attempt(k, found))
-    monkeypatch.setattr(ptx_every_size, "_proved_by_places", lambda _: None)
-    monkeypatch.setattr(ptx_every_size, "refuted_early", lambda *_, **__: None)
-    monkeypatch.setattr(ptx_every_size, "_smallest", lambda _, found: found)
-    monkeypatch.setattr(ptx_every_size, "_with_fewer_terms", lambda _: None)
+    monkeypatch.setattr(every_size, "_searched", lambda k, _: every_size.Attempt(k, found))
+    monkeypatch.setattr(every_size, "_proved_by_places", lambda _: None)
+    monkeypatch.setattr(every_size, "refuted_early", lambda *_, **__: None)
+    monkeypatch.setattr(every_size, "_smallest", lambda _, found: found)
+    monkeypatch.setattr(every_size, "_with_fewer_terms", lambda _: None)
     monkeypatch.setattr(sought, "sought", lambda found, *_: found)
 
 

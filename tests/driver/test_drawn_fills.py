@@ -7,9 +7,9 @@ import re
 import pytest
 
 from syncverify.api import check
-from syncverify.driver import block_proposals, block_shapes
-from syncverify.driver.ptx_check import Task
-from syncverify.frontends.ptx.analysis import strided_stores
+from syncverify.driver.ptx import block_proposals, block_shapes
+from syncverify.driver.ptx.check import Task
+from syncverify.frontends.ptx.analysis.blocks import strided_stores
 from tests.driver.drawn_fills import USUAL, kernel
 from tests.sweeps import part_of
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import syncverify
-from syncverify.frontends.ptx.analysis.collectives import Collectives, Row
+from syncverify.frontends.ptx.analysis.warps.collectives import Collectives, Row
 from syncverify.simulate.ptx import Launch, buffer, sample
 from syncverify.simulate.ptx import collectives as reader
 from syncverify.simulate.ptx.state import Fragment

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from syncverify.api import check
-from syncverify.frontends.ptx.analysis.places_between_barriers import PlacesBetweenBarriers
+from syncverify.frontends.ptx.analysis.barriers.places_between_barriers import PlacesBetweenBarriers
 from tests.driver.drawn_turns import FACTS, drawn, judged, text, unsaid
 from tests.sweeps import part_of
 

@@ -10,7 +10,7 @@ import pytest
 
 import syncverify
 from syncverify.base.diagnostics import Verdict
-from syncverify.frontends.ptx.analysis.shared_locks import SharedLocks
+from syncverify.frontends.ptx.analysis.exclusion.shared_locks import SharedLocks
 from tests.checker.happens_before.flag_model import TooManyError, harm
 from tests.checker.happens_before.flag_programs import locked
 from tests.checker.happens_before.test_flag_model import _verdict

@@ -8,7 +8,7 @@ from syncverify.api import check
 from syncverify.base.diagnostics import Severity
 from syncverify.base.source import InputError, Span
 from syncverify.lsp.findings import marks, of_error, still_fits
-from tests.driver.test_text_edits import IR as KERNEL
+from tests.driver.repairs.test_text_edits import IR as KERNEL
 
 
 def test_an_error_is_marked_with_its_checked_edit(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def test_command_line_starts_without_heavy_imports(module: str) -> None:
 
 def test_checks_of_ptx_load_no_statements_of_the_ir() -> None:
     """Their data classes take a quarter of the processor time of a small check."""
-    code = "import sys, syncverify.driver.ptx_check; print('syncverify.ir.nodes' in sys.modules)"
+    code = "import sys, syncverify.driver.ptx.check; print('syncverify.ir.nodes' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

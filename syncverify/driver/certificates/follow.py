@@ -14,8 +14,8 @@ from syncverify.base.diagnostics import Policy, ScopeKind
 from syncverify.base.source import InputError
 from syncverify.driver.certificates import exact
 from syncverify.driver.launch_values import check_assumes, launch_values
-from syncverify.driver.outcomes import text_hash
 from syncverify.driver.rechecked import INDUCTION, Met, Rechecked, entries, given_values
+from syncverify.driver.reports.outcomes import text_hash
 from syncverify.frontends.ir.open_kernel import open_kernel
 from syncverify.frontends.ir.systems import systems
 from syncverify.ir.check.well_formed import verify

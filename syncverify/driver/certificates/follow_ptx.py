@@ -21,7 +21,7 @@ from syncverify.driver.certificates.blocks import BLOCKS, parts_of, same_launche
 from syncverify.driver.certificates.doubts import Doubts, why_not
 from syncverify.driver.certificates.ptx_posed import checked
 from syncverify.driver.posed import Found, Posed
-from syncverify.driver.ptx_task import Checker
+from syncverify.driver.ptx.task import Checker
 from syncverify.driver.rechecked import INDUCTION, Met, Rechecked, entries, given_values
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.syntax.nodes import Module

@@ -16,7 +16,7 @@ from syncverify.checker.prover.budget import without_rotations
 from syncverify.driver.certificates import exact, graphs, protocols
 from syncverify.driver.certificates.blocks import BLOCKS, with_block
 from syncverify.driver.certificates.ptx_posed import checked
-from syncverify.driver.ptx_task import Checker, Prove
+from syncverify.driver.ptx.task import Checker, Prove
 from syncverify.driver.verdicts import run_system
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.syntax.nodes import Module

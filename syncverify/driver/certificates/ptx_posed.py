@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind
 from syncverify.base.source import InputError, Span
-from syncverify.driver.ptx_check import check_module
-from syncverify.driver.ptx_task import Checker
+from syncverify.driver.ptx.check import check_module
+from syncverify.driver.ptx.task import Checker
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.syntax.nodes import Module
 

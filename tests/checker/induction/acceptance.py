@@ -20,8 +20,8 @@ from syncverify.checker.prover.parametric.strategy import problem_of
 from syncverify.checker.prover.protocols import prove
 from syncverify.checker.prover.rings.by_induction import NotFoundError, NotReadError, protocols
 from syncverify.driver.ir import check_kernel
-from syncverify.driver.ptx_check import kernel_task, reports_of
-from syncverify.driver.ptx_task import Checker
+from syncverify.driver.ptx.check import kernel_task, reports_of
+from syncverify.driver.ptx.task import Checker
 from syncverify.driver.verdicts import run_system
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.syntax.parser import parse as parse_ptx

@@ -13,7 +13,7 @@ from syncverify.checker.prover.parametric.strategy import ParametricResult
 from syncverify.checker.prover.protocols import NotFoundError
 from syncverify.checker.prover.rings.by_induction import NotReadError, shown_cases
 from syncverify.driver.files import read_source
-from syncverify.driver.ptx_check import Checker, kernel_task, reports_of
+from syncverify.driver.ptx.check import Checker, kernel_task, reports_of
 from syncverify.driver.verdicts import run_system
 from syncverify.frontends.launch_facts import read_facts
 from tests.checker.induction.pingpong_mutants import RIGHT, WRONG, changed

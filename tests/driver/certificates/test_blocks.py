@@ -15,7 +15,7 @@ from syncverify.driver import files
 from syncverify.driver.acceptance import asked
 from syncverify.driver.certificates import RejectedError, dumps, resealed
 from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts
-from tests.driver.test_block_shapes import TILE
+from tests.driver.ptx.test_block_shapes import TILE
 from tests.frontends.ptx.execute_helpers import module_text
 
 SHAPE = "block = 16 x 16: nothing gives it"

@@ -13,8 +13,8 @@ from unittest import mock
 import syncverify
 from syncverify.base.diagnostics import Verdict
 from syncverify.checker.prover.parametric.result import ParametricResult
-from syncverify.driver import ptx_every_size
-from syncverify.driver.ptx_task import CheckTask
+from syncverify.driver.ptx import every_size
+from syncverify.driver.ptx.task import CheckTask
 from tests.system.open_sizes.assumed import breaks_assumption
 
 #: Seconds of one check.
@@ -44,13 +44,13 @@ class OpenKernel:
 
     def for_every_size(self) -> Verdict:
         """The verdict of the search alone."""
-        with mock.patch.object(ptx_every_size, "refuted_early", lambda *_, **__: None):
+        with mock.patch.object(every_size, "refuted_early", lambda *_, **__: None):
             return self.check(*self.assume, scope="all")
 
     def with_sizes_as_data(self) -> Verdict:
         """The verdict of attempts alone that take some sizes for data."""
         with mock.patch.multiple(
-            ptx_every_size,
+            every_size,
             refuted_early=lambda *_, **__: None,
             _smallest=lambda _, found: found,
             _tried=tried_as_data,
@@ -58,14 +58,12 @@ class OpenKernel:
             return self.check(*self.assume, scope="all")
 
 
-def tried_as_data(
-    k: CheckTask, prove: Any = None, tried: Any = ptx_every_size._tried
-) -> ptx_every_size.Attempt:
+def tried_as_data(k: CheckTask, prove: Any = None, tried: Any = every_size._tried) -> every_size.Attempt:
     """What an attempt finds, if it takes some sizes for data; else nothing."""
     if k.abstraction.parameters_as_data:
-        attempt: ptx_every_size.Attempt = tried(k, prove)
+        attempt: every_size.Attempt = tried(k, prove)
         return attempt
-    return ptx_every_size.Attempt(k, ParametricResult(Verdict.UNKNOWN, reason="left out"))
+    return every_size.Attempt(k, ParametricResult(Verdict.UNKNOWN, reason="left out"))
 
 
 def contradiction(

@@ -9,12 +9,12 @@ import pytest
 
 from syncverify.base.source import InputError
 from syncverify.checker.happens_before.handlers import async_operations
-from syncverify.driver import ptx_check
-from syncverify.driver.input_harm import Inputs
-from syncverify.frontends.ptx.analysis.address_ranges import ANYWHERE, AddressRanges
-from syncverify.frontends.ptx.analysis.mask_values import MaskValues
-from syncverify.frontends.ptx.analysis.named_arrays import NamedArrays
-from syncverify.frontends.ptx.analysis.run_past import RunPast
+from syncverify.driver.executions.input_harm import Inputs
+from syncverify.driver.ptx import check
+from syncverify.frontends.ptx.analysis.arrays.address_ranges import ANYWHERE, AddressRanges
+from syncverify.frontends.ptx.analysis.arrays.named_arrays import NamedArrays
+from syncverify.frontends.ptx.analysis.warps.mask_values import MaskValues
+from syncverify.frontends.ptx.analysis.warps.run_past import RunPast
 from syncverify.frontends.ptx.compile import plan, runtime
 from syncverify.frontends.ptx.exec.context import ClassContext
 from syncverify.frontends.ptx.launch import tensormap_boxes
@@ -117,7 +117,7 @@ def test_a_branch_that_lanes_do_not_agree_on_would_be_noticed(monkeypatch: pytes
     """Bounds that each thread reads for itself, if one answer were taken for all of a warp."""
     made = rows(Writer(145, "bounds of each thread"))
     assert judge(made).kind != "wrong proof"
-    monkeypatch.setattr("syncverify.driver.sought.by_data", lambda _: False)
+    monkeypatch.setattr("syncverify.driver.executions.sought.by_data", lambda _: False)
     monkeypatch.setattr(
         ClassContext, "any_answer", lambda c, *_, **__: c._any(1) if c.tables.any_data else None
     )
@@ -187,7 +187,7 @@ def test_a_length_that_is_written_would_be_noticed(monkeypatch: pytest.MonkeyPat
     made = lengths(Writer(4, "a thread writes the length"))
     assert judge(made, 4).verdict == "refuted"
     # the race of that write is followed too: without this attempt nothing else shows it
-    monkeypatch.setattr("syncverify.driver.ptx_check._with_plain_global", lambda _, found: found)
+    monkeypatch.setattr("syncverify.driver.ptx.check._with_plain_global", lambda _, found: found)
     assert judge(made, 4).kind == "unknown, harm"
     monkeypatch.setattr(
         plan, "unwritten", lambda flow, *_: frozenset(k for k, i in enumerate(flow.body) if i.op == "ld")
@@ -198,7 +198,7 @@ def test_a_length_that_is_written_would_be_noticed(monkeypatch: pytest.MonkeyPat
 def test_a_length_of_each_thread_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     made = lengths(Writer(9, "a row of each thread"))
     assert judge(made, 4).kind != "wrong proof"
-    monkeypatch.setattr("syncverify.driver.sought.by_data", lambda _: False)
+    monkeypatch.setattr("syncverify.driver.executions.sought.by_data", lambda _: False)
     monkeypatch.setattr(runtime, "EACH_BLOCK", -1)
     assert judge(made, 4).kind == "wrong proof"
 
@@ -213,7 +213,7 @@ def test_an_input_that_the_host_never_gives_would_be_noticed(monkeypatch: pytest
 
 def test_a_value_between_the_vote_and_the_branch_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where each value has a register of its own, the two are no one value in any case."""
-    monkeypatch.setattr(ptx_check, "with_values_apart", lambda f: f)
+    monkeypatch.setattr(check, "with_values_apart", lambda f: f)
     made = lane_sets(Writer(260, "the value is written again"))
     assert judge(made, 4).kind in ("agree", "unknown, harm")
     monkeypatch.setattr(MaskValues, "keeps", lambda *_: True)

@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import Any
 
 from syncverify.base.generated_code import compiled
-from syncverify.frontends.ptx.analysis.block_groups import BLOCK_GROUP, MEMBER
-from syncverify.frontends.ptx.analysis.iteration_havoc import (
+from syncverify.frontends.ptx.analysis.blocks.block_groups import BLOCK_GROUP, MEMBER
+from syncverify.frontends.ptx.analysis.slicing.iteration_havoc import (
     KEPT,
     TURN,
     asks_at,
@@ -19,7 +19,7 @@ from syncverify.frontends.ptx.analysis.iteration_havoc import (
     round_robin_of,
     skipping,
 )
-from syncverify.frontends.ptx.analysis.run_past import Passed
+from syncverify.frontends.ptx.analysis.warps.run_past import Passed
 from syncverify.frontends.ptx.compile.events import Effects
 from syncverify.frontends.ptx.compile.if_conversion import IfConversion
 from syncverify.frontends.ptx.compile.plan import Plan

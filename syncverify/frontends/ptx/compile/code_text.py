@@ -11,9 +11,9 @@ from typing import Any
 
 from syncverify.base.kernel_names import base_name
 from syncverify.base.reason import Cause, Reason
-from syncverify.frontends.ptx.analysis.conditional_lengths import added_comparisons
-from syncverify.frontends.ptx.analysis.pointer_provenance import ANYWHERE
-from syncverify.frontends.ptx.analysis.shared_pointers import parameter_pointers
+from syncverify.frontends.ptx.analysis.arrays.shared_pointers import parameter_pointers
+from syncverify.frontends.ptx.analysis.global_memory.pointer_provenance import ANYWHERE
+from syncverify.frontends.ptx.analysis.slicing.conditional_lengths import added_comparisons
 from syncverify.frontends.ptx.compile.expressions import NAMES, Expressions
 from syncverify.frontends.ptx.compile.lockstep_memo import Blocks
 from syncverify.frontends.ptx.compile.plan import Plan

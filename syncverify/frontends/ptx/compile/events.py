@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from syncverify.base.reason import Cause, Reason, caused
-from syncverify.frontends.ptx.analysis.block_groups import BLOCK_GROUP, MEMBER, address_only, sized
-from syncverify.frontends.ptx.analysis.collectives import at_branch
-from syncverify.frontends.ptx.analysis.locks import found_at_lock, number_of_ticket
-from syncverify.frontends.ptx.analysis.run_past import BARRIERS
+from syncverify.frontends.ptx.analysis.blocks.block_groups import BLOCK_GROUP, MEMBER, address_only, sized
+from syncverify.frontends.ptx.analysis.exclusion.locks import found_at_lock, number_of_ticket
+from syncverify.frontends.ptx.analysis.warps.collectives import at_branch
+from syncverify.frontends.ptx.analysis.warps.run_past import BARRIERS
 from syncverify.frontends.ptx.compile.loads import Values
 from syncverify.frontends.ptx.compile.runtime import (
     arrived,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from syncverify.frontends.ptx.analysis.iteration_havoc import TURN
+from syncverify.frontends.ptx.analysis.slicing.iteration_havoc import TURN
 from syncverify.frontends.ptx.compile.arith import Arithmetic
 from syncverify.frontends.ptx.compile.operands import NotPlain
 from syncverify.frontends.ptx.syntax.nodes import FloatImm, Instr, Operand, Pair, Reg, Vector

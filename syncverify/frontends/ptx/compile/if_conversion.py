@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from syncverify.base.reason import Cause, Reason
-from syncverify.frontends.ptx.analysis.known_addresses import KnownAddress
+from syncverify.frontends.ptx.analysis.arrays.known_addresses import KnownAddress
 from syncverify.frontends.ptx.compile.plan import Plan
 from syncverify.frontends.ptx.compile.runtime import overwritten
 from syncverify.frontends.ptx.compile.state import (

@@ -8,21 +8,35 @@ from functools import cache, cached_property
 
 from syncverify.base.kernel_names import base_name
 from syncverify.base.source import Span
-from syncverify.frontends.ptx.analysis.access_runs import joined
-from syncverify.frontends.ptx.analysis.address_ranges import (
+from syncverify.frontends.ptx.analysis.arrays.address_ranges import (
     ANYWHERE,
     AddressRanges,
     Reached,
     warp_of,
 )
-from syncverify.frontends.ptx.analysis.array_places import OUTSIDE_SHARED, ArrayPlace, array_places
-from syncverify.frontends.ptx.analysis.atomic_counters import adds_one, counting, loads_word, unwritten
-from syncverify.frontends.ptx.analysis.barrier_intervals import of_block
-from syncverify.frontends.ptx.analysis.block_groups import BlockGroups, without_address
-from syncverify.frontends.ptx.analysis.chosen_arrays import ChosenArrays
-from syncverify.frontends.ptx.analysis.collectives import Collectives, is_collective
-from syncverify.frontends.ptx.analysis.conditional_lengths import Lengths, chosen_lengths
-from syncverify.frontends.ptx.analysis.copy_addresses import (
+from syncverify.frontends.ptx.analysis.arrays.array_places import OUTSIDE_SHARED, ArrayPlace, array_places
+from syncverify.frontends.ptx.analysis.arrays.chosen_arrays import ChosenArrays
+from syncverify.frontends.ptx.analysis.arrays.foreign_addresses import foreign_addresses
+from syncverify.frontends.ptx.analysis.arrays.known_addresses import KnownAddress, known_addresses
+from syncverify.frontends.ptx.analysis.arrays.lowest_places import LowestPlaces
+from syncverify.frontends.ptx.analysis.arrays.named_arrays import NamedArrays
+from syncverify.frontends.ptx.analysis.arrays.shared_pointers import names_shared, shared_pointers
+from syncverify.frontends.ptx.analysis.arrays.space_tests import space_answer
+from syncverify.frontends.ptx.analysis.arrays.unset_addresses import unset_addresses
+from syncverify.frontends.ptx.analysis.barriers.barrier_intervals import of_block
+from syncverify.frontends.ptx.analysis.barriers.places_between_barriers import (
+    PlacesBetweenBarriers,
+    SizedAccess,
+    places_between_barriers,
+)
+from syncverify.frontends.ptx.analysis.blocks.block_groups import BlockGroups, without_address
+from syncverify.frontends.ptx.analysis.exclusion.locks import (
+    free_effect,
+    lock_effect,
+    ticket_effect,
+    try_effect,
+)
+from syncverify.frontends.ptx.analysis.global_memory.copy_addresses import (
     NOTHING_SAID,
     Multiples,
     copy_addresses,
@@ -30,48 +44,44 @@ from syncverify.frontends.ptx.analysis.copy_addresses import (
     misplaced,
     numbered,
 )
-from syncverify.frontends.ptx.analysis.counted_blocks import only_counts
-from syncverify.frontends.ptx.analysis.dependent_launch import early_accesses, reads_unwritten
-from syncverify.frontends.ptx.analysis.distinct_places import distinct_places, placed_by_data
-from syncverify.frontends.ptx.analysis.drop_global_effects import untracked
-from syncverify.frontends.ptx.analysis.early_returns import early_returns
-from syncverify.frontends.ptx.analysis.external_releases import exchanged, released_unseen
-from syncverify.frontends.ptx.analysis.first_guesses import first_guesses
-from syncverify.frontends.ptx.analysis.foreign_addresses import foreign_addresses
-from syncverify.frontends.ptx.analysis.handover_detection import HandOver, hand_over
-from syncverify.frontends.ptx.analysis.interval_rules import Interval
-from syncverify.frontends.ptx.analysis.iteration_havoc import (
+from syncverify.frontends.ptx.analysis.global_memory.counted_blocks import only_counts
+from syncverify.frontends.ptx.analysis.global_memory.pointer_provenance import Origins
+from syncverify.frontends.ptx.analysis.handover.atomic_counters import (
+    adds_one,
+    counting,
+    loads_word,
+    unwritten,
+)
+from syncverify.frontends.ptx.analysis.handover.dependent_launch import early_accesses, reads_unwritten
+from syncverify.frontends.ptx.analysis.handover.external_releases import exchanged, released_unseen
+from syncverify.frontends.ptx.analysis.handover.first_guesses import first_guesses
+from syncverify.frontends.ptx.analysis.handover.handover_detection import HandOver, hand_over
+from syncverify.frontends.ptx.analysis.polls.shared_polls import NO_TURNS, shared_flags
+from syncverify.frontends.ptx.analysis.polls.shared_turns import shared_turns
+from syncverify.frontends.ptx.analysis.polls.strong_words import strong_words
+from syncverify.frontends.ptx.analysis.registers.interval_rules import Interval
+from syncverify.frontends.ptx.analysis.registers.uniform_values import common_values
+from syncverify.frontends.ptx.analysis.registers.uniformity import EVERY, THREADS, Uniformity
+from syncverify.frontends.ptx.analysis.slicing.access_runs import joined
+from syncverify.frontends.ptx.analysis.slicing.conditional_lengths import Lengths, chosen_lengths
+from syncverify.frontends.ptx.analysis.slicing.drop_global_effects import untracked
+from syncverify.frontends.ptx.analysis.slicing.iteration_havoc import (
     KEPT,
     HavocLoop,
     RoundRobinLoop,
     asks_at,
     havoc_loops,
 )
-from syncverify.frontends.ptx.analysis.known_addresses import KnownAddress, known_addresses
-from syncverify.frontends.ptx.analysis.lane_ranks import LaneRanks
-from syncverify.frontends.ptx.analysis.lanes import ACROSS, Elections, crossing, elections
-from syncverify.frontends.ptx.analysis.load_arrival import unarrived_loads
-from syncverify.frontends.ptx.analysis.locks import free_effect, lock_effect, ticket_effect, try_effect
-from syncverify.frontends.ptx.analysis.lowest_places import LowestPlaces
-from syncverify.frontends.ptx.analysis.named_arrays import NamedArrays
-from syncverify.frontends.ptx.analysis.places_between_barriers import (
-    PlacesBetweenBarriers,
-    SizedAccess,
-    places_between_barriers,
-)
-from syncverify.frontends.ptx.analysis.pointer_provenance import Origins
-from syncverify.frontends.ptx.analysis.run_past import BARRIERS, NOTHING, Passed, RunPast
-from syncverify.frontends.ptx.analysis.shared_pointers import names_shared, shared_pointers
-from syncverify.frontends.ptx.analysis.shared_polls import NO_TURNS, shared_flags
-from syncverify.frontends.ptx.analysis.shared_turns import shared_turns
-from syncverify.frontends.ptx.analysis.slice import Slice, slice_of
-from syncverify.frontends.ptx.analysis.slots import OF_RANKS, Slot, Slots
-from syncverify.frontends.ptx.analysis.space_tests import space_answer
-from syncverify.frontends.ptx.analysis.strong_words import strong_words
-from syncverify.frontends.ptx.analysis.uniform_values import common_values
-from syncverify.frontends.ptx.analysis.uniformity import EVERY, THREADS, Uniformity
-from syncverify.frontends.ptx.analysis.unset_addresses import unset_addresses
-from syncverify.frontends.ptx.analysis.wgmma_register_hazards import fragment_events
+from syncverify.frontends.ptx.analysis.slicing.lanes import ACROSS, Elections, crossing, elections
+from syncverify.frontends.ptx.analysis.slicing.load_arrival import unarrived_loads
+from syncverify.frontends.ptx.analysis.slicing.slice import Slice, slice_of
+from syncverify.frontends.ptx.analysis.slots.distinct_places import distinct_places, placed_by_data
+from syncverify.frontends.ptx.analysis.slots.slots import OF_RANKS, Slot, Slots
+from syncverify.frontends.ptx.analysis.warps.collectives import Collectives, is_collective
+from syncverify.frontends.ptx.analysis.warps.early_returns import early_returns
+from syncverify.frontends.ptx.analysis.warps.lane_ranks import LaneRanks
+from syncverify.frontends.ptx.analysis.warps.run_past import BARRIERS, NOTHING, Passed, RunPast
+from syncverify.frontends.ptx.analysis.warps.wgmma_register_hazards import fragment_events
 from syncverify.frontends.ptx.compile.observations import LaunchObservations
 from syncverify.frontends.ptx.compile.state import FIRST, SIZED, SPACES, START, Decoded
 from syncverify.frontends.ptx.compile.wgmma_runs import Together
@@ -512,7 +522,8 @@ class Plan:
         self.seen = LaunchObservations()
 
     def only_counts(self, handing: HandOver) -> bool:
-        """Whether nobody waits for others: blocks count themselves (``analysis.counted_blocks``)."""
+        """Whether nobody waits for others: blocks count themselves
+        (``analysis.global_memory.counted_blocks``)."""
         others = handing.waited or handing.unreleased or self.moves
         return not others and only_counts(self.flow, handing.consumers)
 

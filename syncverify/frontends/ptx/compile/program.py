@@ -12,8 +12,8 @@ from __future__ import annotations
 from copy import copy
 from functools import cached_property
 
-from syncverify.frontends.ptx.analysis.iteration_havoc import KEPT, TURN
-from syncverify.frontends.ptx.analysis.slice import Slice
+from syncverify.frontends.ptx.analysis.slicing.iteration_havoc import KEPT, TURN
+from syncverify.frontends.ptx.analysis.slicing.slice import Slice
 from syncverify.frontends.ptx.compile.blocks import Writer
 from syncverify.frontends.ptx.compile.plan import Plan
 from syncverify.frontends.ptx.compile.state import AFTER, ENDED, SETTLED, START, TAKE, Run

@@ -122,7 +122,7 @@ class Context(Protocol):
 
     def vary(self, names: Iterable[str], site: int) -> int:
         """What some registers vary with where the block of an instruction reads them, taken together: see
-        ``analysis.uniformity``."""
+        ``analysis.registers.uniformity``."""
 
     def differs(self, names: Iterable[str], since: int | None = None) -> bool:
         """Whether lanes of a warp may hold different values of some register; ``since``: of those that came

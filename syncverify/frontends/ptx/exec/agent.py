@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from syncverify.base.reason import Cause, Reason, has, reason_of
-from syncverify.frontends.ptx.analysis.iteration_havoc import TURN
+from syncverify.frontends.ptx.analysis.slicing.iteration_havoc import TURN
 from syncverify.frontends.ptx.compile.lockstep_memo import StepMemo
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.compile.state import (

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from syncverify.frontends.ptx.analysis.block_groups import Places
-from syncverify.frontends.ptx.analysis.locks import Rows
-from syncverify.frontends.ptx.analysis.shared_locks import Lock, Turns
+from syncverify.frontends.ptx.analysis.blocks.block_groups import Places
+from syncverify.frontends.ptx.analysis.exclusion.locks import Rows
+from syncverify.frontends.ptx.analysis.exclusion.shared_locks import Lock, Turns
 from syncverify.frontends.ptx.values.atomic_tickets import Tickets
 from syncverify.ir.launch_grid import Dims
 from syncverify.symbolic.context import SymbolicContext

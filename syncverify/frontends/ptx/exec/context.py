@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from syncverify.base.reason import Cause, Reason, bare, has, reason_of
-from syncverify.frontends.ptx.analysis.interval_rules import Interval
-from syncverify.frontends.ptx.analysis.slots import OF_SIZES, Slot
-from syncverify.frontends.ptx.analysis.uniformity import LANES, agree
+from syncverify.frontends.ptx.analysis.registers.interval_rules import Interval
+from syncverify.frontends.ptx.analysis.registers.uniformity import LANES, agree
+from syncverify.frontends.ptx.analysis.slots.slots import OF_SIZES, Slot
 from syncverify.frontends.ptx.compile.state import LOCAL, SHARED, Disagreement
 from syncverify.frontends.ptx.decode.effects import MapFacts, Opaque, Value
 from syncverify.frontends.ptx.decode.global_access import box_footprint, global_footprint, signed

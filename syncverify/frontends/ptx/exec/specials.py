@@ -130,7 +130,7 @@ class Specials:
 
 
 def tile_barrier(warps: int, warp: int) -> int:
-    """The number of the barrier of a warp's tile (``analysis.tile_barriers``)."""
+    """The number of the barrier of a warp's tile (``analysis.warps.tile_barriers``)."""
     return FIRST_OF_TILES + WARP * (warps.bit_length() - 2) + warp // warps
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from syncverify.base.deadline import check as check_time
 from syncverify.base.reason import Cause, Reason
-from syncverify.frontends.ptx.analysis.lanes import ordered
-from syncverify.frontends.ptx.analysis.locks import Locks
-from syncverify.frontends.ptx.analysis.shared_locks import SharedLocks
-from syncverify.frontends.ptx.analysis.uniformity import LANES
+from syncverify.frontends.ptx.analysis.exclusion.locks import Locks
+from syncverify.frontends.ptx.analysis.exclusion.shared_locks import SharedLocks
+from syncverify.frontends.ptx.analysis.registers.uniformity import LANES
+from syncverify.frontends.ptx.analysis.slicing.lanes import ordered
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.compile.state import (
     CLASS,

@@ -10,14 +10,14 @@ from typing import Any
 
 from syncverify.base.kernel_names import base_name
 from syncverify.base.reason import Cause, Reason, bare, causes_of, has
-from syncverify.frontends.ptx.analysis.address_ranges import ANYWHERE, Reached
-from syncverify.frontends.ptx.analysis.block_groups import Places
-from syncverify.frontends.ptx.analysis.interval_rules import Interval
-from syncverify.frontends.ptx.analysis.locks import Locks
-from syncverify.frontends.ptx.analysis.places_between_barriers import SizedAccess
-from syncverify.frontends.ptx.analysis.shared_locks import SharedLocks
-from syncverify.frontends.ptx.analysis.slots import Slot
-from syncverify.frontends.ptx.analysis.uniformity import EVERY
+from syncverify.frontends.ptx.analysis.arrays.address_ranges import ANYWHERE, Reached
+from syncverify.frontends.ptx.analysis.barriers.places_between_barriers import SizedAccess
+from syncverify.frontends.ptx.analysis.blocks.block_groups import Places
+from syncverify.frontends.ptx.analysis.exclusion.locks import Locks
+from syncverify.frontends.ptx.analysis.exclusion.shared_locks import SharedLocks
+from syncverify.frontends.ptx.analysis.registers.interval_rules import Interval
+from syncverify.frontends.ptx.analysis.registers.uniformity import EVERY
+from syncverify.frontends.ptx.analysis.slots.slots import Slot
 from syncverify.frontends.ptx.decode.effects import SHARED_BASE, MapFacts, Opaque
 from syncverify.frontends.ptx.decode.map_addresses import Address, apart, indices
 from syncverify.frontends.ptx.decode.memory import PARAM_WINDOW

@@ -13,10 +13,10 @@ from math import prod
 from typing import Any
 
 from syncverify.checker.prover.modular.group_positions import MOST
-from syncverify.frontends.ptx.analysis.block_groups import BlockGroups
-from syncverify.frontends.ptx.analysis.global_uses import used_in_global
-from syncverify.frontends.ptx.analysis.handover_detection import global_operand
-from syncverify.frontends.ptx.analysis.pointer_provenance import ANYWHERE
+from syncverify.frontends.ptx.analysis.blocks.block_groups import BlockGroups
+from syncverify.frontends.ptx.analysis.global_memory.global_uses import used_in_global
+from syncverify.frontends.ptx.analysis.global_memory.pointer_provenance import ANYWHERE
+from syncverify.frontends.ptx.analysis.handover.handover_detection import global_operand
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.decode.global_access import GlobalAccess, decode_global, space_of
 from syncverify.frontends.ptx.decode.parts import spaces

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from syncverify.base.generated_code import compiled
-from syncverify.frontends.ptx.analysis.lanes import ACROSS
+from syncverify.frontends.ptx.analysis.slicing.lanes import ACROSS
 from syncverify.frontends.ptx.compile.loads import Values
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.compile.state import SPACES

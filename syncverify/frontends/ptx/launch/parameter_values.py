@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from syncverify.base.reason import Cause, Reason
-from syncverify.frontends.ptx.analysis.copy_addresses import DEFAULT, copy_addresses
+from syncverify.frontends.ptx.analysis.global_memory.copy_addresses import DEFAULT, copy_addresses
 from syncverify.frontends.ptx.decode.effects import MapFacts
 from syncverify.frontends.ptx.exec.tables import parameter_offsets
 from syncverify.frontends.ptx.launch.facts import PtxFacts, text

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeGuard
 
-from syncverify.frontends.ptx.analysis.known_addresses import KnownAddress
+from syncverify.frontends.ptx.analysis.arrays.known_addresses import KnownAddress
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.decode.memory import Access
 from syncverify.frontends.ptx.launch.facts import PtxFacts

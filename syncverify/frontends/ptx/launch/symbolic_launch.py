@@ -10,7 +10,7 @@ from typing import Any
 
 from syncverify.checker.prover.modular.group_positions import any_member, members, one_group
 from syncverify.checker.prover.modular.group_strides import Strides
-from syncverify.frontends.ptx.analysis.block_groups import Places
+from syncverify.frontends.ptx.analysis.blocks.block_groups import Places
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.exec.class_reachability import ReachabilityCache
 from syncverify.frontends.ptx.exec.concrete_launch import Launch

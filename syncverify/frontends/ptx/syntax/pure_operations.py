@@ -20,7 +20,7 @@ REPEATABLE = frozenset(
     "abs add and bfe bfi brev clz cvt cvta fns lop3 mad mad24 max min mov mul mul24 neg not or popc prmt "
     "rem sad selp set setp shf shl shr slct sub xor".split()
 )
-#: Whose expressions are compared with others, term by term (``analysis.uniform_values``).
+#: Whose expressions are compared with others, term by term (``analysis.registers.uniform_values``).
 COMPARED = frozenset(
     "abs add and cnot copysign cvt div ex2 fma lg2 lop3 mad max min mov mul neg not or prmt rcp rsqrt selp "
     "setp shl shr sin cos sqrt sub tanh testp xor".split()

@@ -9,7 +9,7 @@ from syncverify.checker.kernel.exact import NotJudgedError
 from syncverify.checker.outcome import Outcome
 from syncverify.driver.certificates import RejectedError
 from syncverify.driver.files import read_source
-from syncverify.driver.ptx_check import Checker, check_module
+from syncverify.driver.ptx.check import Checker, check_module
 from syncverify.frontends.launch_facts import read_facts
 from syncverify.model.events import System
 from tests.driver.certificates.test_exact import CORPUS, follow

@@ -15,7 +15,7 @@ from syncverify.checker.outcome import Outcome
 from syncverify.driver import files
 from syncverify.driver.certificates import RejectedError, exact
 from syncverify.driver.certificates.ptx_posed import checked
-from syncverify.driver.ptx_task import Checker
+from syncverify.driver.ptx.task import Checker
 from syncverify.frontends.ir.systems import systems as of_kernel
 from syncverify.frontends.launch_facts import LaunchFacts, facts_for
 from syncverify.ir.text.parser import parse

@@ -12,7 +12,7 @@ from syncverify.base.diagnostics import Policy, ScopeKind, Verdict
 from syncverify.checker.kernel.exact import NotJudgedError
 from syncverify.checker.outcome import Outcome
 from syncverify.driver.certificates import RejectedError
-from syncverify.driver.ptx_check import Checker, check_module
+from syncverify.driver.ptx.check import Checker, check_module
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.syntax.parser import parse
 from syncverify.model.events import System

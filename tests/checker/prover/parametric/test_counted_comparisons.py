@@ -6,7 +6,7 @@ import pytest
 
 from syncverify.base.diagnostics import ScopeKind, Verdict
 from syncverify.driver.ir import check_kernel
-from syncverify.frontends.ptx.analysis.conditional_lengths import added_comparisons
+from syncverify.frontends.ptx.analysis.slicing.conditional_lengths import added_comparisons
 from syncverify.frontends.ptx.syntax.parser import parse as parse_ptx
 from syncverify.ir.evaluate import counting, truth
 from syncverify.ir.expr import Call, walk

@@ -14,16 +14,16 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from syncverify.frontends.ptx.analysis.address_ranges import AddressRanges
-from syncverify.frontends.ptx.analysis.carved_sums import Held, Place, Sum, Sums
-from syncverify.frontends.ptx.analysis.copy_addresses import remainder
-from syncverify.frontends.ptx.analysis.interval_rules import Interval
-from syncverify.frontends.ptx.analysis.lowest_places import LowestPlaces
-from syncverify.frontends.ptx.analysis.named_arrays import NamedArrays
-from syncverify.frontends.ptx.analysis.thread_numbers import ThreadNumbers
-from syncverify.frontends.ptx.analysis.thread_values import ThreadValues
-from syncverify.frontends.ptx.analysis.uniform_values import Common, common_values
-from syncverify.frontends.ptx.analysis.uniformity import THREADS, TIME, Uniformity
+from syncverify.frontends.ptx.analysis.arrays.address_ranges import AddressRanges
+from syncverify.frontends.ptx.analysis.arrays.carved_sums import Held, Place, Sum, Sums
+from syncverify.frontends.ptx.analysis.arrays.lowest_places import LowestPlaces
+from syncverify.frontends.ptx.analysis.arrays.named_arrays import NamedArrays
+from syncverify.frontends.ptx.analysis.global_memory.copy_addresses import remainder
+from syncverify.frontends.ptx.analysis.registers.interval_rules import Interval
+from syncverify.frontends.ptx.analysis.registers.thread_numbers import ThreadNumbers
+from syncverify.frontends.ptx.analysis.registers.thread_values import ThreadValues
+from syncverify.frontends.ptx.analysis.registers.uniform_values import Common, common_values
+from syncverify.frontends.ptx.analysis.registers.uniformity import THREADS, TIME, Uniformity
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Mem, Not, Reg
 from syncverify.frontends.ptx.syntax.types import width

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from syncverify.frontends.ptx.analysis import pointer_provenance
+from syncverify.frontends.ptx.analysis.global_memory import pointer_provenance
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Instr

@@ -14,7 +14,7 @@ from syncverify.frontends.ptx.compile.lockstep_memo import BlockPart, Blocks, St
 from syncverify.frontends.ptx.exec.agent import PtxAgent
 from syncverify.frontends.ptx.values.symbolic_words import SymbolicWord
 from syncverify.symbolic.context import SymbolicContext, UndecidedBranch
-from tests.frontends.ptx.analysis.test_iteration_havoc import FACTS, PARAMS, RING
+from tests.frontends.ptx.analysis.slicing.test_iteration_havoc import FACTS, PARAMS, RING
 from tests.frontends.ptx.execute_helpers import module_text
 
 #: A stage that goes round and a question that is the same at all places.

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from syncverify.frontends.ptx.analysis.handover_detection import hand_over
+from syncverify.frontends.ptx.analysis.handover.handover_detection import hand_over
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from tests.frontends.ptx.execute_helpers import function, module_text
 from tests.frontends.ptx.global_helpers import FACTS, PARAMS, first, line

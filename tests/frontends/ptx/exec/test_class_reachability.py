@@ -12,9 +12,9 @@ from syncverify.frontends.ptx.exec import class_reachability
 from syncverify.frontends.ptx.exec.class_reachability import ReachabilityCache
 from syncverify.frontends.ptx.syntax.parser import parse
 from syncverify.symbolic.context import SymbolicContext
-from tests.frontends.ptx.analysis.test_iteration_havoc import RING, check
-from tests.frontends.ptx.analysis.test_prefix_sums import check as check_sums
-from tests.frontends.ptx.analysis.test_prefix_sums import in_turn
+from tests.frontends.ptx.analysis.registers.test_prefix_sums import check as check_sums
+from tests.frontends.ptx.analysis.registers.test_prefix_sums import in_turn
+from tests.frontends.ptx.analysis.slicing.test_iteration_havoc import RING, check
 from tests.frontends.ptx.execute_helpers import module_text
 
 #: One lane of the first warp copies; the others only count its slots, from tile to tile.

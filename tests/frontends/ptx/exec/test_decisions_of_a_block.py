@@ -6,7 +6,7 @@ import pytest
 
 from syncverify.api import check
 from syncverify.base.diagnostics import Verdict
-from syncverify.frontends.ptx.analysis.uniformity import Uniformity
+from syncverify.frontends.ptx.analysis.registers.uniformity import Uniformity
 from syncverify.frontends.ptx.decode.memory import Bytes
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.parser import parse

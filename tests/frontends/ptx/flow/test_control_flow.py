@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncverify.frontends.ptx.analysis.slice import Slice, slice_of
+from syncverify.frontends.ptx.analysis.slicing.slice import Slice, slice_of
 from syncverify.frontends.ptx.decode.effects import Effect
 from syncverify.frontends.ptx.decode.memory import decode_access
 from syncverify.frontends.ptx.decode.table import decode

@@ -23,7 +23,7 @@ from syncverify.frontends.ptx.flow.values_apart import with_values_apart
 from syncverify.frontends.ptx.syntax.nodes import Function, Module
 from syncverify.frontends.ptx.syntax.parser import parse
 from syncverify.simulate.ptx import Launch, buffer, run
-from tests.frontends.ptx.analysis.test_drawn_loops import BLOCK, VISITS, Program, data_of, drawn
+from tests.frontends.ptx.analysis.registers.test_drawn_loops import BLOCK, VISITS, Program, data_of, drawn
 
 Pass = Callable[[Function], Function]
 PASSES: list[Pass] = [

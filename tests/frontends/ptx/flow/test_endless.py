@@ -11,7 +11,7 @@ from syncverify.base.reason import Cause, Reason
 from syncverify.checker.happens_before.run import MANY_IN_A_ROW
 from syncverify.checker.outcome import Outcome
 from syncverify.driver.files import check_source, read_source
-from syncverify.driver.ptx_check import Checker, check_module
+from syncverify.driver.ptx.check import Checker, check_module
 from syncverify.frontends.launch_facts import read_facts
 from syncverify.frontends.ptx.syntax.parser import parse
 from syncverify.model.events import System

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncverify.frontends.ptx.analysis.thread_values import ThreadValues
+from syncverify.frontends.ptx.analysis.registers.thread_values import ThreadValues
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.flow.progress import endless_loops
 from syncverify.frontends.ptx.syntax.parser import parse

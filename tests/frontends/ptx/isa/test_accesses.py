@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from syncverify.frontends.ptx.analysis.discards import read_after_discard
-from syncverify.frontends.ptx.analysis.global_uses import used_in_global
-from syncverify.frontends.ptx.analysis.pointer_provenance import Origins
-from syncverify.frontends.ptx.analysis.read_only_loads import may_write
+from syncverify.frontends.ptx.analysis.global_memory.discards import read_after_discard
+from syncverify.frontends.ptx.analysis.global_memory.global_uses import used_in_global
+from syncverify.frontends.ptx.analysis.global_memory.pointer_provenance import Origins
+from syncverify.frontends.ptx.analysis.global_memory.read_only_loads import may_write
 from syncverify.frontends.ptx.decode.table import refused
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.isa.accesses import (

@@ -77,12 +77,12 @@ _DEFAULTS = {
 _BY_VALUE = {
     "register": "their numbers beside the second reader's (values/test_rows_by_value.py)",
     "data": "floats, which are data whatever they say; the reader's beside a GPU (ptx_bits.py)",
-    "warp": "drawn programs that the second reader executes (analysis/test_drawn_instructions.py)",
+    "warp": "drawn programs that the second reader executes (analysis/registers/test_drawn_instructions.py)",
     "matrix registers": "results that are data whatever they say",
     "matrix read": "by wmma: as plain loads of the same bytes",
     "matrix write": "by wmma: as plain stores of the same bytes",
     "hint": "nothing that a verdict rests on",
-    "control": "drawn programs: the second reader goes the same ways (analysis/test_drawn_loops.py)",
+    "control": "drawn programs: the second reader goes the same ways (registers/test_drawn_loops.py)",
 }
 #: Spaces in which accesses may have no event: a thread's own, what nobody writes, and global memory, which is
 #: followed by another decoder where blocks share it (``decode.global_access``; random programs of engines).

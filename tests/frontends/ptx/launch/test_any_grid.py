@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from syncverify.base.diagnostics import ScopeKind, Verdict
-from syncverify.driver import ptx_every_size
 from syncverify.driver.files import check_source, read_source
-from syncverify.driver.ptx_task import CheckTask
+from syncverify.driver.ptx import every_size
+from syncverify.driver.ptx.task import CheckTask
 from syncverify.frontends.launch_facts import read_facts
 from syncverify.ir.expr import Var
-from tests.frontends.ptx.analysis.test_iteration_havoc import FACTS, PARAMS, REMADE
+from tests.frontends.ptx.analysis.slicing.test_iteration_havoc import FACTS, PARAMS, REMADE
 from tests.frontends.ptx.execute_helpers import module_text
 
 ANY = Var("grid.x")
@@ -47,10 +47,10 @@ def test_which_grids_are_tried(
         end = SimpleNamespace(
             stopped={}, verdict=said, reason="states do not repeat", diagnostics=(), stats={}, values={}
         )
-        return ptx_every_size.Attempt(k, end)
+        return every_size.Attempt(k, end)
 
-    monkeypatch.setattr(ptx_every_size, "_tried", found)
-    monkeypatch.setattr(ptx_every_size, "_smallest", lambda k, report: report)
+    monkeypatch.setattr(every_size, "_tried", found)
+    monkeypatch.setattr(every_size, "_smallest", lambda k, report: report)
     (report,) = check_source(read_source(path), facts=read_facts(launch), scope=ScopeKind.ALL, repairs=False)
     assert grids == tried
     assert report.verdict is Verdict(verdict)

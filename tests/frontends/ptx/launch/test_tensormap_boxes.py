@@ -15,7 +15,7 @@ from syncverify.cli.main import run as command
 from syncverify.frontends.ptx.launch.tensormap_box_run import BoxFindings, Equation
 from syncverify.frontends.ptx.launch.tensormap_box_solve import solve
 from tests.corpus.entries import CORPUS
-from tests.driver.test_ptx_check import RING
+from tests.driver.ptx.test_check import RING
 from tests.frontends.ptx.execute_helpers import module_text
 
 MAPS = ".param .align 64 .b8 a[128], .param .align 64 .b8 b[128]"

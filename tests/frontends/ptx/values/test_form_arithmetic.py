@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from syncverify.frontends.ptx.analysis.block_run import BlockRun
+from syncverify.frontends.ptx.analysis.slots.block_run import BlockRun
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.parser import parse
 from syncverify.frontends.ptx.values.linear_forms import Bits, Choice, Form, Number, Words

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from syncverify.frontends.ptx.analysis.conditional_lengths import chosen_lengths
-from syncverify.frontends.ptx.analysis.slice import Slice
+from syncverify.frontends.ptx.analysis.slicing.conditional_lengths import chosen_lengths
+from syncverify.frontends.ptx.analysis.slicing.slice import Slice
 from syncverify.frontends.ptx.exec.register_rows import lanes_apart
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.values.register_values import lanes_of, per_lane

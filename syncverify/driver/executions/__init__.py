@@ -1,0 +1,1 @@
+"""What executions on the second reader say of a verdict."""

@@ -1,0 +1,1 @@
+"""What threads of a block do between its barriers."""

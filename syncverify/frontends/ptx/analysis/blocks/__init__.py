@@ -1,0 +1,1 @@
+"""Places in global memory that blocks of a grid share."""

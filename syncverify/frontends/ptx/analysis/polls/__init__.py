@@ -1,0 +1,1 @@
+"""Words of shared memory that threads poll, and the signals behind them."""

@@ -1,0 +1,1 @@
+"""What registers hold: numbers, intervals, and what they vary with between threads."""

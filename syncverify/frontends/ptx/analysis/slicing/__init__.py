@@ -1,0 +1,1 @@
+"""What the analysis keeps of a text: the instructions that matter, and sizes that loops leave open."""

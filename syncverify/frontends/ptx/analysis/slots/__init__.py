@@ -1,0 +1,1 @@
+"""Places of shared memory that atomics and ranks hand out, each to one thread."""
