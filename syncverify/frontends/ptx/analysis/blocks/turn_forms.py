@@ -217,10 +217,25 @@ class TurnForms:
         linear = _linear(i, found)
         if linear is not None:
             return linear
+        if i.op in ("mul", "mad") and "hi" not in i.mods:
+            return self._scaled(v, i, found)
         forms = [x for x in found if x is not None]
         if len(forms) == len(found) and not any(x.some(Varies.OPEN, Varies.TURN, Varies.SELF) for x in forms):
             return self._atom(Varies.FIXED, v, i)
         return _either(found[:2]) if i.op == "selp" else self._of_open(v, i, found)
+
+    def _scaled(self, v: int, i: Instr, found: list[TurnForm | None]) -> TurnForm | None:
+        """A number of turns times what a parameter or the launch says, which is another one in each turn, if
+        these wish: ``turn * %nctaid.x``."""
+        a, b, *more = found
+        if a is None or b is None or None in more:
+            return None
+        turns, factor = (a, b) if a.some(Varies.TURN, Varies.OPEN) else (b, a)
+        fixed = factor.some(Varies.FIXED) and not factor.some(Varies.OPEN, Varies.TURN, Varies.SELF)
+        if turns.some(Varies.SELF) or not fixed:
+            return None
+        what = Varies.OPEN if turns.some(Varies.TURN, Varies.OPEN) else Varies.FIXED
+        return reduce(TurnForm.plus, (x for x in more if x is not None), self._atom(what, v, i))
 
     def _of_open(self, v: int, i: Instr, found: list[TurnForm | None]) -> TurnForm | None:
         """What is made of open words, and may be as many different ones; else there is no form."""

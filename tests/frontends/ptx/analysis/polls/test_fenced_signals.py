@@ -124,7 +124,7 @@ LOAD = "ld.acquire.gpu.global.u32 %r4, [%rd1];"
     [
         ("atom.acquire.gpu.global.add.u32 %r4, [%rd1], 0;", "proved"),
         ("mov.u32 %r6, 0; atom.acq_rel.gpu.global.or.b32 %r4, [%rd1], %r6;", "proved"),
-        ("atom.relaxed.gpu.global.add.u32 %r4, [%rd1], 0; fence.acq_rel.gpu;", "unknown"),
+        ("atom.relaxed.gpu.global.add.u32 %r4, [%rd1], 0; fence.acq_rel.gpu;", "proved"),
         ("atom.relaxed.gpu.global.add.u32 %r4, [%rd1], 0;", "refuted"),
         ("atom.acquire.gpu.global.add.u32 %r4, [%rd1], %r6;", "refuted"),  # of any bits: nobody sets %r6
     ],

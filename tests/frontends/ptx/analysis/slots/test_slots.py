@@ -456,9 +456,13 @@ def test_slots_behind_many_masks_are_apart_in_executions(seed: int) -> None:
 
 #: Rules of forms that would be wrong, and programs that show it.
 PLANTED = {
-    "what a mask needs is not asked": ("slots._holds", lambda *_: True, "reduced"),
-    "a mask may have holes": ("slot_sums.Form.masked", lambda form, mask: form.below(1 << 30), "reduced"),
-    "lanes have no room of their own": ("slots._Candidate.fits", property(lambda _: True), "rows"),
+    "what a mask needs is not asked": ("slots.slots._holds", lambda *_: True, "reduced"),
+    "a mask may have holes": (
+        "slots.slot_sums.Form.masked",
+        lambda form, mask: form.below(1 << 30),
+        "reduced",
+    ),
+    "lanes have no room of their own": ("slots.slots._Candidate.fits", property(lambda _: True), "rows"),
 }
 
 
