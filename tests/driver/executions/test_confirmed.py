@@ -30,7 +30,7 @@ from tests.corpus.entries import CORPUS, wrong_ptx
 from tests.frontends.cuda.entries import CudaEntry, entries
 from tests.system.small_ptx import read
 
-#: What an input decides has no witness: ``tests/ptx_replay/test_corpus.py`` asks for the execution that shows it.
+#: What an input decides has no witness: ``tests/ptx_replay/test_corpus.py`` asks for an execution.
 BY_INPUT = frozenset({"row_by_leader.bad.ptx", "slot_modulo.bad.ptx"})
 BAD = [p for p in wrong_ptx() if p.name not in BY_INPUT]
 SMALL = Path(__file__).parents[2] / "system" / "small_ptx"

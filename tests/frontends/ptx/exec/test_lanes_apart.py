@@ -38,7 +38,8 @@ EXCHANGES = {
 @pytest.mark.parametrize("name", EXCHANGES)
 def test_lanes_that_have_left_bring_nothing(check: Any, name: str, half: bool) -> None:
     """With half of what all lanes of the warp would make, the count of the lanes that are left is right or
-    wrong by the kind of exchange. Whichever it is, it is not known, and an execution refutes what is wrong."""
+    wrong by the kind of exchange. Whichever it is, it is not known, and an execution refutes
+    what is wrong."""
     exchange = EXCHANGES[name] + ("shr.u32 %r7, %r7, 1;" if half else "")
     body = COUNTED.format(parts="@%p1 exit;", exchange=exchange, mask="0xffff")
     right = not half and name != "shfl"
