@@ -98,6 +98,8 @@ PARTS = {
     "driver/executions/test_confirmed.py::test_harm_of_a_wrong_kernel_is_seen": 4,
     "driver/executions/test_confirmed.py::test_launches_that_are_drawn_do_no_harm_to_right_kernels": 12,
     "driver/test_data_around_shared.py::test_a_loop_over_a_size_that_ends_the_kernel": 2,
+    "driver/ptx/test_boxes_that_meet.py::test_many_drawn": 20,
+    "driver/ptx/test_crowded_places.py::test_many_drawn": 20,
     "driver/ptx/test_handed_words.py::test_wrong_twins_are_not_proved": 2,
     "driver/repairs/test_ptx_statements.py::test_registers_of_the_loop": 4,
     "driver/ptx/test_wording.py::test_a_pointer_is_asked_for_as_one": 2,

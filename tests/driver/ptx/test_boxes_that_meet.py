@@ -103,6 +103,11 @@ FIRST = (
 ROW_PARITY = "shr.u32 %r8, %r1, 5; and.b32 %r8, %r8, 1;"
 HALVES = "and.b32 %r12, %r2, 1; mul.lo.u32 %r10, %r12, 32; shr.u32 %r13, %r2, {by}; mul.lo.u32 %r11, %r13, 4;"
 BY_STRIDE = "mul.lo.u32 %r11, %r2, %r9;"
+WARP = "shr.u32 %r12, %r1, 5; shfl.sync.idx.b32 %r13, %r12, 0, 31, {mask};"
+#: the number of the warp, from its first lane; of the thread that is lane 3 there
+FIRST_LANE, THIRD_LANE = WARP.format(mask=-1), WARP.format(mask=-1).replace("%r12, 0", "%r1, 3")
+ROWS_OF_WARPS = "mad.lo.u32 %r11, %r2, 16, 0; mad.lo.u32 %r11, %r13, {step}, %r11;"
+LEADS = "elect.sync _|%p2, -1; @!%p2 bra END;"
 CLUSTER = "mov.u32 %r12, %clusterid.x; mul.lo.u32 %r11, %r12, 4;"
 RANK = "mov.u32 %r13, %cluster_ctarank; setp.ne.u32 %p4, %r13, 0; @%p4 bra END;\n"
 CUBE = STORE.replace("2d", "3d").replace("%r10, %r11", "%r10, %r11, %r12")
@@ -155,6 +160,18 @@ CASES = [
     Case("rows that overlap and are alike", "apart", at(X0, times("%r11", 2)), ROW_PARITY),
     Case("rows that overlap, swizzled", "not apart", at(X0, times("%r11", 2)), box=TURNED),
     Case("one box, swizzled", "meet", at(X0, Y0), box=TURNED),
+    Case("rows by warps", "apart", at(X0, ROWS_OF_WARPS.format(step=4)), who=FIRST_LANE + LEADS),
+    Case("rows by warps that overlap the next block's", "meet", at(X0, ROWS_OF_WARPS.format(step=5)),
+         who=FIRST_LANE + LEADS),
+    Case("rows by the third lane", "meet", at(X0, ROWS_OF_WARPS.format(step=1)), who=THIRD_LANE + LEADS),
+    Case("rows by the third lane, far apart", "apart", at(X0, ROWS_OF_WARPS.format(step=4)),
+         who=THIRD_LANE + LEADS),
+    Case("rows by warps, half a mask", "line", at(X0, ROWS_OF_WARPS.format(step=4)),
+         who="shr.u32 %r12, %r1, 5; and.b32 %r14, %r1, 31; setp.gt.u32 %p4, %r14, 15; @%p4 bra END;"
+         + WARP.format(mask=0xFFFF) + "setp.ne.u32 %p2, %r14, 0; @%p2 bra END;"),
+    Case("rows by who is elected", "line", at(X0, ROWS_OF_WARPS.format(step=4)),
+         who="elect.sync _|%p2, -1; selp.u32 %r12, 1, 0, %p2; shfl.sync.idx.b32 %r13, %r12, 0, 31, -1;"
+         " @!%p2 bra END; setp.gt.u32 %p3, %r1, 31; @%p3 bra END;"),
     Case("rows of their own, swizzled", "apart", at(X0, times("%r11", 4)), box=TURNED),
 ]  # fmt: skip
 
@@ -251,7 +268,6 @@ def test_drawn() -> None:
     assert wrongly_judged(27, 12) == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_many_drawn(seed: int) -> None:
     assert wrongly_judged(seed, 25) == []

@@ -176,7 +176,6 @@ def test_drawn() -> None:
     assert wrongly_judged(27, 15) == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_many_drawn(seed: int) -> None:
     assert wrongly_judged(seed, 25) == []

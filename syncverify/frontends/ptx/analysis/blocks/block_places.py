@@ -8,6 +8,9 @@ blocks with all of them: for the numbers that the launch file gives, and for som
 none. Drawn sizes are larger than the grid, as a host makes them. Two blocks share a byte if it is the same
 number in every draw.
 
+What ``shfl.sync.idx`` takes from another lane is what that one computes of its own number, where no loop
+makes it. Its mask has to name all lanes: that they come is asked elsewhere.
+
 So the usual orders of tiles share none: a quotient and a remainder by one size, groups of rows that
 several blocks go through in turn, an exclusive or of bits. Of a loop the first turns are looked at. What is
 computed of data, or of what a loop leaves behind, has no number: whether places are shared is open. Where
@@ -36,6 +39,7 @@ from syncverify.frontends.ptx.analysis.registers.thread_values import (
     as_type,
     cut,
     numbers_of_threads,
+    of_lanes,
     signed,
 )
 from syncverify.frontends.ptx.decode.memory import Access
@@ -67,6 +71,8 @@ _ALIGNED = 1 << 12
 _ABOVE = np.uint64(48)
 #: Bits of a cluster's number along one axis, in one number for all three.
 _BITS_OF_AN_AXIS = 21
+#: The last lane of a warp, and a mask of all.
+_LAST_LANE, _ALL_LANES = 31, (1 << 32) - 1
 #: What makes values of registers, and of memory that is the same for all blocks.
 _MADE = frozenset({"register", "data", "warp", "matrix registers", "hint"})
 _COMMON = frozenset({"global", "param", "const"})
@@ -535,11 +541,13 @@ class _Values(RegisterValues):
         self.draws, self.loaded = draws, loaded
         self.heads, self.head = frozenset[int](), -1
         self.before: _Values | None = None
+        self.of_others = dict[bytes, _Values]()
 
     def turned(self, heads: frozenset[int], head: int = -1, before: _Values | None = None) -> _Values:
         """The same in the first turn of loops with some heads; of one of them behind the turn ``before``."""
         found = _Values(self.flow, self.threads, self._specials, self.draws, self.loaded)
         found.heads, found.head, found.before = heads, head, before
+        found.of_others = self.of_others
         return found
 
     def _version(self, v: int, known: dict[int, Numbers | None]) -> Numbers | None:
@@ -596,6 +604,8 @@ class _Values(RegisterValues):
     def _made(self, i: Instr, k: int, known: dict[int, Numbers | None]) -> Numbers | None:
         if k in self.loaded.held:
             return self.all(self.loaded.held[k])
+        if i.op == "shfl":
+            return self._handed(i, k, known)
         if i.op == "ld" and "param" in i.mods and i.guard is None:
             return self._parameter(i)
         if i.op == "mov" and i.guard is None and isinstance(i.operands[1], Sym):
@@ -603,6 +613,30 @@ class _Values(RegisterValues):
         if i.guard is None and i.op in ("mov", "cvt") and kind(i.mods[0 if i.op == "mov" else -2]) == "f":
             return self._float(i, k)
         return super()._made(i, k, known)
+
+    def _handed(self, i: Instr, k: int, known: dict[int, Numbers | None]) -> Numbers | None:
+        """What all lanes of a warp take from one of them, each from its own choice."""
+        if i.guard is not None or i.name != "shfl.sync.idx.b32" or not isinstance(i.operands[0], Reg):
+            return None
+        _, value, lane, bounds, mask = i.operands
+        full = isinstance(mask, Imm) and mask.value & _ALL_LANES == _ALL_LANES
+        chosen = self._operand(lane, k, known) if full and bounds == Imm(_LAST_LANE) else None
+        if chosen is None or len(chosen) > 1:
+            return None
+        others = self._of_lanes(np.broadcast_to(chosen & np.uint64(_LAST_LANE), (1, self.threads)))
+        return None if others is None else others.read(value, k)
+
+    def _of_lanes(self, lanes: Numbers) -> _Values | None:
+        """What other lanes of each thread's warp hold: of what no loop and no election makes. None where a
+        block has no such lane."""
+        key = lanes.tobytes()
+        if key not in self.of_others:
+            specials = of_lanes(self._specials, lanes)
+            if specials is None:
+                return None
+            loaded = replace(self.loaded, held={})
+            self.of_others[key] = _Values(self.flow, self.threads, specials, self.draws, loaded)
+        return self.of_others[key]
 
     def _float(self, i: Instr, k: int) -> Numbers | None:
         """The bits of a float that is moved, or that an integer of 32 bits becomes."""

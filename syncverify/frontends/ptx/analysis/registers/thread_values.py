@@ -24,6 +24,7 @@ Numbers = NDArray[np.uint64]
 #: What ``%reserved_smem_offset_1`` counts as: a number that nothing else in a kernel is made of.
 RESERVED = 0x5EED0000
 _AXES = "xyz"
+_WARP = np.uint64(32)
 
 
 class RegisterValues:
@@ -101,7 +102,18 @@ def numbers_of_threads(n: Numbers, block: Dims) -> dict[str, Numbers]:
     each = (n % np.uint64(x), n // np.uint64(x) % np.uint64(y), n // np.uint64(x * y))
     found = {f"%tid.{axis}": each[i] for i, axis in enumerate(_AXES)}
     found |= {f"%ntid.{axis}": np.full_like(n, block[i]) for i, axis in enumerate(_AXES)}
-    return found | {"%laneid": n % np.uint64(32)}
+    return found | {"%laneid": n % _WARP}
+
+
+def of_lanes(specials: Mapping[str, Numbers], lanes: Numbers) -> dict[str, Numbers] | None:
+    """The special registers of other lanes of each thread's warp; None where a block has no such lane."""
+    at, size = ([specials[f"%{name}.{axis}"] for axis in _AXES] for name in ("tid", "ntid"))
+    thread = at[0] + size[0] * (at[1] + size[1] * at[2])
+    other = thread // _WARP * _WARP + lanes
+    x, y, z = (int(n.flat[0]) for n in size)
+    if (other >= np.uint64(x * y * z)).any():
+        return None
+    return {**specials, **numbers_of_threads(other, (x, y, z))}
 
 
 def cut(a: Numbers, bits: int) -> Numbers:
@@ -239,5 +251,6 @@ __all__ = [
     "as_type",
     "cut",
     "numbers_of_threads",
+    "of_lanes",
     "signed",
 ]

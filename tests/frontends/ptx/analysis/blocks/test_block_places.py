@@ -231,3 +231,81 @@ def test_blocks_meet_where_two_of_their_threads_do(step: int, most: int, but: in
         for b in range(2)
     ]
     assert (found >= Shared.YES) is any(a & b for a, b in combinations(bytes_, 2))
+
+
+def _handed_wrongly(seed: int) -> bool:
+    """Whether places that are made of what other lanes hold have other numbers than those by hand."""
+    draw = Random(seed)
+    block = draw.choice([(64, 1, 1), (8, 4, 2), (16, 4, 1), (96, 1, 1)])
+    size = block[0] * block[1] * block[2]
+    inputs = [(b, t) for b in range(2) for t in range(size)]
+    values = {"%r0": [b for b, _ in inputs], "%r1": [t % block[0] for _, t in inputs]}
+    text = list[str]()
+    for n in range(draw.randint(1, 5)):
+        into, name, other = f"%r{30 + n}", *(draw.choice(list(values)) for _ in range(2))
+        constant = draw.choice([0, 1, 3, 31])
+        if n and draw.random() < 0.5:
+            number = draw.choice([1, 3, 5])
+            text.append(f"mad.lo.u32 {into}, {name}, {number}, {other};")
+            values[into] = [
+                a * number + b & 0xFFFFFFFF for a, b in zip(values[name], values[other], strict=True)
+            ]
+            continue
+        lane, by = draw.choice([(str(constant), [constant] * len(inputs)), (other, values[other])])
+        text.append(f"shfl.sync.idx.b32 {into}, {name}, {lane}, 31, -1;")
+        values[into] = [
+            values[name][b * size + t // 32 * 32 + x % 32] for (b, t), x in zip(inputs, by, strict=True)
+        ]
+    place = f"{' '.join(text)} mov.u32 %r4, %r{29 + len(text)};"
+    module = parse(TEXT.replace("PLACE", place).replace("AHEAD", "").replace("ONE", ""), "k.ptx")
+    flow = Flow(module.functions[0])
+    k = next(n for n, i in enumerate(flow.body) if i.op == "st")
+    store = decode_place(flow.body[k])
+    assert store is not None
+    rows = BlockPlaces(flow, block, (2, 1, 1), None).rows(k, store)
+    wanted = [4 * x for x in values[f"%r{29 + len(text)}"]]
+    for found in rows:
+        if found is None:
+            return True
+        at = found.places[0].astype(np.int64)
+        hand = np.array(
+            [wanted[b * size + t] for b, t in zip(found.blocks.tolist(), found.threads.tolist(), strict=True)]
+        )
+        if len(np.unique(at - hand)) != 1:
+            return True
+    return False
+
+
+@pytest.mark.parametrize(
+    ("first", "last"), [(0, 80), pytest.param(80, 2_000, marks=pytest.mark.slow)], ids=("some", "more")
+)
+def test_what_other_lanes_hold_is_what_they_compute(first: int, last: int) -> None:
+    assert [seed for seed in range(first, last) if _handed_wrongly(seed)] == []
+
+
+def test_what_a_lane_holds_itself_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(block_places, "of_lanes", lambda specials, lanes: specials)
+    assert any(map(_handed_wrongly, range(80)))
+
+
+@pytest.mark.parametrize(
+    "hands",
+    [
+        "shfl.sync.idx.b32 %r4, %r1, 0, 31, 0xffff;",
+        "shfl.sync.idx.b32 %r4, %r1, 0, 0x181f, -1;",
+        "shfl.sync.up.b32 %r4, %r1, 1, 0, -1;",
+        "shfl.sync.idx.b32 %r4|%p1, %r1, 0, 31, -1;",
+        "setp.ne.u32 %p1, %r1, 9; mov.u32 %r4, 0; @%p1 shfl.sync.idx.b32 %r4, %r1, 0, 31, -1;",
+        "shfl.sync.idx.b32 %r4, %r1, 17, 31, -1;",
+        "mov.u32 %r6, 0; L: add.u32 %r6, %r6, 1; shfl.sync.idx.b32 %r4, %r6, 0, 31, -1;"
+        " setp.lt.u32 %p1, %r6, 3; @%p1 bra L;",
+    ],
+)
+def test_what_may_be_of_no_lane_has_no_number(hands: str) -> None:
+    """Some lanes alone, parts of a warp, lanes beside, a guard, a lane that is not there, a loop."""
+    module = parse(TEXT.replace("PLACE", hands).replace("AHEAD", "").replace("ONE", ""), "k.ptx")
+    flow = Flow(module.functions[0])
+    k = next(n for n, i in enumerate(flow.body) if i.op == "st")
+    store = decode_place(flow.body[k])
+    assert store is not None
+    assert BlockPlaces(flow, (48, 1, 1), (2, 1, 1), None).rows(k, store) == [None, None]
