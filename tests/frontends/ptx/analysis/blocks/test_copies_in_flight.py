@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 
+import syncverify
 from syncverify.frontends.ptx.analysis.blocks import copies_in_flight, turn_forms
 from syncverify.frontends.ptx.analysis.blocks.copies_in_flight import copied_to_one_place
 from syncverify.frontends.ptx.flow.control_flow import Flow
@@ -211,3 +212,13 @@ def test_the_drawn_copies_find_planted_mistakes(planted: str, monkeypatch: pytes
     """A copy behind a loop is taken for one of the same turn; no way leads from one copy to another."""
     monkeypatch.setattr(copies_in_flight._InFlight, planted, lambda *_: False)
     assert not all(_at_one_place(x) for n in range(300) if (x := _behind(n)).come_back)
+
+
+@pytest.mark.parametrize(("kind", "verdict"), [("good", "proved"), ("bad", "refuted")])
+def test_tiles_stored_for_every_number_of_tiles(kind: str, verdict: str) -> None:
+    path = Path(__file__).parents[5] / "corpus" / "ptx" / f"two_tiles_stored.{kind}.ptx"
+    facts = {
+        "kernel": {"two_tiles_stored": {"block": [128], "grid": [1], "params": {"0": "ptr", "1": "ptr"}}}
+    }
+    (report,) = syncverify.check(path.read_text("utf-8"), facts=facts, advice=False)
+    assert str(report.verdict) == verdict
