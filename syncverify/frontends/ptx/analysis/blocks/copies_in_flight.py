@@ -43,6 +43,16 @@ _OF_ALL = ("%ntid", "%ctaid", "%nctaid", "%cluster", "%ncluster")
 _Two = tuple[Numbers, Numbers]
 
 
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Two copies: in one turn, or in two of the loop at ``head``; of one thread, or of ``two``."""
+
+    one: int
+    other: int
+    head: int | None
+    two: _Two | None
+
+
 def copied_to_one_place(flow: Flow) -> int | None:
     """A bulk copy that is in flight with one to the same place: itself in another turn of a loop, or another
     one, without a wait between that completes it."""
@@ -128,14 +138,12 @@ class _InFlight:
     def _share(self, one: int, other: int, head: int | None = None, two: _Two | None = None) -> bool:
         """Whether the text lets two copies share bytes: in one turn, or in two of the loop at ``head``; of
         one thread, or of two."""
+        pair = _Pair(one, other, head, two)
         first, second = self._places(self.forms, one, other)
         if first is not None and second is not None:
-            return self._touch(one, other, first, second, head, two)
+            return self._touch(pair, first, second)
         return two is not None or all(
-            any(
-                x is None or y is None or self._touch(one, other, x, y, head, two)
-                for x, y in self._by_ways(one, other, join)
-            )
+            any(x is None or y is None or self._touch(pair, x, y) for x, y in self._by_ways(one, other, join))
             for join in self._joins(other)
         )
 
@@ -172,24 +180,24 @@ class _InFlight:
             work += new
         return found
 
-    def _touch(
-        self, one: int, other: int, first: TurnForm, second: TurnForm, head: int | None, two: _Two | None
-    ) -> bool:
+    def _touch(self, pair: _Pair, first: TurnForm, second: TurnForm) -> bool:
         """Whether copies at two places may share bytes."""
         number, steps = second.number - first.number, list[_Step]()
         for atom in {**first.parts, **second.parts}:
             parts = [form.parts.get(atom, Share(0)) for form in (first, second)]
             if atom.what is Varies.TURN:
-                steps += self._turns(atom, parts[0], parts[1], head, self._ended(atom, one, other, two))
-            elif self._again(atom, head) or parts[0].times != parts[1].times:
+                steps += self._turns(atom, parts[0], parts[1], pair)
+            elif self._again(atom, pair.head) or parts[0].times != parts[1].times:
                 return min(p.bits for p in parts) < _MANY
-            elif two is not None and self._of_thread(atom):
-                held = [self._held(atom, thread) for thread in two]
+            elif pair.two is not None and self._of_thread(atom):
+                held = [self._held(atom, thread) for thread in pair.two]
                 if held[0] is None or held[1] is None:
                     return False
                 number += parts[0].times * (held[1] - held[0])
         many = all(p.bits >= _MANY for form in (first, second) for p in form.parts.values())
-        return not many or _some_in(number, steps, 1 - _bytes(self.flow, other), _bytes(self.flow, one) - 1)
+        return not many or _some_in(
+            number, steps, 1 - _bytes(self.flow, pair.other), _bytes(self.flow, pair.one) - 1
+        )
 
     def _of_thread(self, atom: Summand) -> bool:
         """Whether what stands in a sum may be another number in another thread."""
@@ -205,24 +213,23 @@ class _InFlight:
         """Whether what is open is another one in another turn."""
         return atom.what is Varies.OPEN and head is not None and atom.block in self.forms.loops[head]
 
-    def _ended(self, atom: Summand, one: int, other: int, two: _Two | None) -> bool | None:
+    def _ended(self, atom: Summand, pair: _Pair) -> bool | None:
         """Whether a loop has ended since a copy in it; None where its turns at two copies say nothing about
         each other."""
         loops = self.forms.loops
-        inside = [self._block(k) in loops[int(atom.of)] for k in (one, other)]
+        inside = [self._block(k) in loops[int(atom.of)] for k in (pair.one, pair.other)]
         if inside[0] == inside[1]:
             return False
         around = [body for body in loops.values() if atom.of in body]
-        once = all(body == loops[int(atom.of)] or self._block(other) in body for body in around)
-        return True if inside[0] and two is None and once else None
+        once = all(body == loops[int(atom.of)] or self._block(pair.other) in body for body in around)
+        return True if inside[0] and pair.two is None and once else None
 
-    def _turns(
-        self, atom: Summand, first: Share, second: Share, head: int | None, ended: bool | None
-    ) -> Iterator[_Step]:
+    def _turns(self, atom: Summand, first: Share, second: Share, pair: _Pair) -> Iterator[_Step]:
         """What the turns of a loop add to how far two places are apart. After its end the count is that of
         its last turn: none was a later one."""
         assert isinstance(atom.of, int)
         last = min((self.forms.turns(atom.of) or _ANY), _ANY) - 1
+        head, ended = pair.head, self._ended(atom, pair)
         if ended is None or (head is not None and atom.of != head and atom.of in self.forms.loops[head]):
             yield _Step(second.times, 0, last)
             yield _Step(-first.times, 0, last)
