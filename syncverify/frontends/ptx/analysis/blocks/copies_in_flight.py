@@ -5,6 +5,10 @@ where. Where the text leaves that to nobody it is no assumption. The places are 
 (``turn_forms``): each turn of a loop has to move them on by the bytes of a copy. What is not followed counts
 as one place.
 
+A copy behind a loop may have another place on each way into a join (what is left after an unrolled loop, and
+the whole where no turn was made). Only ways on which the copy in flight was begun count. The place says how
+many turns were begun at the end: no fewer than at any copy of the loop.
+
 Example: ``add.u64 a, a, 0`` and ``and.b64 a, n, 255`` bring a place back, ``add.u64 a, a, 256`` does not.
 """
 
@@ -16,7 +20,7 @@ from functools import partial
 from itertools import product
 from math import ceil, floor, prod
 
-from syncverify.frontends.ptx.analysis.blocks.turn_forms import Share, Summand, TurnForms, Varies
+from syncverify.frontends.ptx.analysis.blocks.turn_forms import Share, Summand, TurnForm, TurnForms, Varies
 from syncverify.frontends.ptx.analysis.global_memory.counted_blocks import is_barrier, reaches
 from syncverify.frontends.ptx.analysis.handover.handover_detection import bulk_copies, global_operand
 from syncverify.frontends.ptx.analysis.registers.thread_numbers import Numbers, ThreadNumbers
@@ -37,6 +41,16 @@ _THREADS = 12
 _OF_ALL = ("%ntid", "%ctaid", "%nctaid", "%cluster", "%ncluster")
 #: What the numbers of two threads are.
 _Two = tuple[Numbers, Numbers]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Two copies: in one turn, or in two of the loop at ``head``; of one thread, or of ``two``."""
+
+    one: int
+    other: int
+    head: int | None
+    two: _Two | None
 
 
 def copied_to_one_place(flow: Flow) -> int | None:
@@ -124,23 +138,66 @@ class _InFlight:
     def _share(self, one: int, other: int, head: int | None = None, two: _Two | None = None) -> bool:
         """Whether the text lets two copies share bytes: in one turn, or in two of the loop at ``head``; of
         one thread, or of two."""
-        first, second = (self.forms.place(global_operand(self.flow.body[k]), k) for k in (one, other))
-        if first is None or second is None:
-            return True
+        pair = _Pair(one, other, head, two)
+        first, second = self._places(self.forms, one, other)
+        if first is not None and second is not None:
+            return self._touch(pair, first, second)
+        return two is not None or all(
+            any(x is None or y is None or self._touch(pair, x, y) for x, y in self._by_ways(one, other, join))
+            for join in self._joins(other)
+        )
+
+    def _places(self, forms: TurnForms, *copies: int) -> list[TurnForm | None]:
+        return [forms.place(global_operand(self.flow.body[k]), k) for k in copies]
+
+    def _joins(self, k: int) -> Iterator[int]:
+        """Blocks outside of loops through which all ways to a copy lead: these may say where its place is."""
+        at = self._block(k)
+        while at > 0:
+            if at not in self._behind(at):
+                yield at
+            at = self.flow.idom[at]
+
+    def _by_ways(self, one: int, other: int, join: int) -> Iterator[list[TurnForm | None]]:
+        """The places of two copies, by the ways into a block before the second one: those from the first
+        copy, unless the block is before that, too."""
+        before = self._leads(one, other, join)
+        for b, x in enumerate(self.flow.blocks):
+            if join in x.succ and b in self.flow.reached and (before or self._leads(one, x.hi - 1, join)):
+                yield self._places(TurnForms(self.flow, {join: b}), one, other)
+
+    def _leads(self, one: int, other: int, avoided: int) -> bool:
+        """Whether some way leads from an instruction to another one, and not through a block."""
+        begin, end = self._block(one), self._block(other)
+        return (begin == end and one <= other) or end in self._behind(begin, avoided)
+
+    def _behind(self, block: int, avoided: int = -1) -> set[int]:
+        """The blocks that some way leads to from one, and not through another one."""
+        found, work = set[int](), [block]
+        while work:
+            new = {s for s in self.flow.blocks[work.pop()].succ if s != avoided and s < self.flow.end} - found
+            found |= new
+            work += new
+        return found
+
+    def _touch(self, pair: _Pair, first: TurnForm, second: TurnForm) -> bool:
+        """Whether copies at two places may share bytes."""
         number, steps = second.number - first.number, list[_Step]()
         for atom in {**first.parts, **second.parts}:
             parts = [form.parts.get(atom, Share(0)) for form in (first, second)]
             if atom.what is Varies.TURN:
-                steps += self._turns(atom, parts[0], parts[1], head)
-            elif self._again(atom, head) or parts[0].times != parts[1].times:
+                steps += self._turns(atom, parts[0], parts[1], pair)
+            elif self._again(atom, pair.head) or parts[0].times != parts[1].times:
                 return min(p.bits for p in parts) < _MANY
-            elif two is not None and self._of_thread(atom):
-                held = [self._held(atom, thread) for thread in two]
+            elif pair.two is not None and self._of_thread(atom):
+                held = [self._held(atom, thread) for thread in pair.two]
                 if held[0] is None or held[1] is None:
                     return False
                 number += parts[0].times * (held[1] - held[0])
         many = all(p.bits >= _MANY for form in (first, second) for p in form.parts.values())
-        return not many or _some_in(number, steps, 1 - _bytes(self.flow, other), _bytes(self.flow, one) - 1)
+        return not many or _some_in(
+            number, steps, 1 - _bytes(self.flow, pair.other), _bytes(self.flow, pair.one) - 1
+        )
 
     def _of_thread(self, atom: Summand) -> bool:
         """Whether what stands in a sum may be another number in another thread."""
@@ -156,15 +213,30 @@ class _InFlight:
         """Whether what is open is another one in another turn."""
         return atom.what is Varies.OPEN and head is not None and atom.block in self.forms.loops[head]
 
-    def _turns(self, atom: Summand, first: Share, second: Share, head: int | None) -> Iterator[_Step]:
-        """What the turns of a loop add to how far two places are apart."""
+    def _ended(self, atom: Summand, pair: _Pair) -> bool | None:
+        """Whether a loop has ended since a copy in it; None where its turns at two copies say nothing about
+        each other."""
+        loops = self.forms.loops
+        inside = [self._block(k) in loops[int(atom.of)] for k in (pair.one, pair.other)]
+        if inside[0] == inside[1]:
+            return False
+        around = [body for body in loops.values() if atom.of in body]
+        once = all(body == loops[int(atom.of)] or self._block(pair.other) in body for body in around)
+        return True if inside[0] and pair.two is None and once else None
+
+    def _turns(self, atom: Summand, first: Share, second: Share, pair: _Pair) -> Iterator[_Step]:
+        """What the turns of a loop add to how far two places are apart. After its end the count is that of
+        its last turn: none was a later one."""
         assert isinstance(atom.of, int)
         last = min((self.forms.turns(atom.of) or _ANY), _ANY) - 1
-        if head is not None and atom.of != head and atom.of in self.forms.loops[head]:
+        head, ended = pair.head, self._ended(atom, pair)
+        if ended is None or (head is not None and atom.of != head and atom.of in self.forms.loops[head]):
             yield _Step(second.times, 0, last)
             yield _Step(-first.times, 0, last)
             return
         yield _Step(second.times - first.times, 0, last)
+        if ended:
+            yield _Step(first.times, 0, last)
         if atom.of == head:
             yield _Step(second.times, 1, last)
 

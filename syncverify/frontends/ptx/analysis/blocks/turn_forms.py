@@ -91,10 +91,11 @@ _BY_OTHERS = frozenset("volatile relaxed acquire mmio local".split())
 
 
 class TurnForms:
-    """The forms of a function's registers."""
+    """The forms of a function's registers; ``through``: by a block outside of loops, where a thread comes to
+    it from."""
 
-    def __init__(self, flow: Flow) -> None:
-        self.flow = flow
+    def __init__(self, flow: Flow, through: Mapping[int, int] | None = None) -> None:
+        self.flow, self._through = flow, through or {}
         loops: dict[int, frozenset[int]] = {}
         for head, body in jumps_back(flow.blocks, flow.idom):
             loops[head] = loops.get(head, frozenset()) | body
@@ -161,6 +162,8 @@ class TurnForms:
         if v in self._open:
             return TurnForm(0, {Summand(Varies.SELF, v): Share(1)})
         ways = versions.merged(v)
+        if head in self._through:
+            ways = [(b, w) for b, w in ways if b == self._through[head]]
         loop = self.loops.get(head, frozenset())
         first = _either([self._version(w) for b, w in ways if b not in loop])
         back = [w for b, w in ways if b in loop]
