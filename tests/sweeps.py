@@ -88,6 +88,7 @@ PARTS = {
     "corpus/test_sizes.py::test_good_kernels_stay_proved": 16,
     "corpus/test_values.py::test_proved_kernel_ends_and_writes_all_of_its_output": 3,
     "docs/test_cuda_examples.py::test_the_wrong_kernel_breaks_its_rule_and_the_right_one_does_not": 12,
+    "driver/test_first_lanes_that_poll.py::test_only_the_first_lanes_own_poll_ends_it": 4,
     "driver/certificates/test_certificate.py::test_a_certificate_holds": 4,
     "driver/certificates/test_certificate.py::test_any_change_is_rejected": 8,
     "driver/certificates/test_exact.py::test_random_kernels": 2,
