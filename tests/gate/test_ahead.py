@@ -107,10 +107,8 @@ def test_proofs_of_other_tools_are_told(
     assert "foreign was proved ahead with other tools" in caplog.text
 
 
-def test_what_gains_most_for_its_time_is_proved_first(
-    proving: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A product's proof takes six times as long as one of elements, so four times the gain comes later."""
+def _busy(monkeypatch: pytest.MonkeyPatch) -> tuple[Provers, threading.Event]:
+    """Provers at work on a first kernel until the event is set, and no process but theirs."""
     proved = ahead._Worker._answer
     begun, go_on = threading.Event(), threading.Event()
 
@@ -123,9 +121,17 @@ def test_what_gains_most_for_its_time_is_proved_first(
     provers = Provers(2)
     provers.start([one("first")])
     begun.wait(20)
+    monkeypatch.setattr(Provers, "warm", lambda self, count: None)
+    return provers, go_on
+
+
+def test_what_gains_most_for_its_time_is_proved_first(
+    proving: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A product's proof takes six times as long as one of elements, so four times the gain comes later."""
+    provers, go_on = _busy(monkeypatch)
     long = product_of(8192, 2048, 2048)
     later = [one("small"), long, one("large"), one("last")]
-    monkeypatch.setattr(Provers, "warm", lambda self, count: None)
     provers.start(later, [0.1, 0.4, 0.3])
     go_on.set()
     provers.wait(later)
@@ -136,21 +142,9 @@ def test_what_a_proof_gains_for_all_its_sizes_counts(
     proving: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two sizes of a product gain 0.9 and 0.8 by one proof, which is 0.28 for its time; elements gain 0.2."""
-    proved = ahead._Worker._answer
-    begun, go_on = threading.Event(), threading.Event()
-
-    def answer(self: Any, kernel: Ahead) -> dict[str, Any]:
-        begun.set()
-        go_on.wait(20)
-        return proved(self, kernel)
-
-    monkeypatch.setattr(ahead._Worker, "_answer", answer)
-    provers = Provers(2)
-    provers.start([one("first")])
-    begun.wait(20)
+    provers, go_on = _busy(monkeypatch)
     first, alike = (product_of(8192, 2048, k) for k in (2048, 4096))
     assert first.key == alike.key
-    monkeypatch.setattr(Provers, "warm", lambda self, count: None)
     later = [one("small"), first, alike]
     provers.start(later, [0.2, 0.9, 0.8])
     go_on.set()
