@@ -24,7 +24,7 @@ _WORD = 64
 
 
 class Varies(Enum):
-    """What a part of a sum stands for."""
+    """How a part of a sum varies between turns."""
 
     FIXED = "fixed"  # the same whenever a thread reads it
     OPEN = "open"  # what memory, other threads, or a parameter say: another one in each turn, if they wish

@@ -26,6 +26,8 @@ NEXT = "add.u64 %rd1, %rd1, 256;"
 ALONG = "mul.wide.u32 %rd9, %r10, 256; add.u64 %rd1, %rd2, %rd9;"
 AGAIN = "add.u64 %rd1, %rd2, 256;"
 STAYS = "ld.global.u64 %rd1, [%rd2];"
+BY_GRID = "mov.u32 %r12, %nctaid.x; mul.lo.u32 %r13, %r10, %r12;"
+ROW = "mul.wide.u32 %rd9, %r13, 256; add.u64 %rd1, %rd2, %rd9;"
 DATA = "mul.wide.u32 %rd8, %r10, 8; add.u64 %rd8, %rd2, %rd8; ld.global.u64 %rd1, [%rd8];"
 
 
@@ -51,6 +53,8 @@ def found(*turn: str) -> bool:
         (COPY, COPY, COMMIT, DONE),
         (DATA, COPY, COMMIT, READ, COPY, COMMIT, DONE),
         (STAYS, COPY, COMMIT, READ),
+        (BY_GRID, "and.b32 %r13, %r13, 7;", ROW, COPY, COMMIT, READ),
+        (BY_GRID, "mul.lo.u32 %r13, %r12, %r12;", ROW, COPY, COMMIT, READ),  # no turn goes in
         (AGAIN, COPY, COMMIT, DONE, COPY, COMMIT, READ),
     ],
 )
@@ -61,6 +65,7 @@ def test_some_are_in_flight_to_one_place(turn: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     "turn",
     [
+        (BY_GRID, ROW, COPY, COMMIT, READ),
         (COPY, COMMIT, DONE),
         (DONE, COPY, COMMIT, READ),
         (f"@%p2 {COPY}", f"@%p2 {COMMIT}", f"@%p2 {DONE}"),
